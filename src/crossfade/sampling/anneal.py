@@ -1,0 +1,215 @@
+"""The one loop: chains that follow a ladder along a path and write down log_ratio."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from crossfade.sampling.kernel import Kernel, broken
+from crossfade.sampling.path import Path
+from crossfade.sampling.precision import in_float64
+from crossfade.types import Array, CrossfadeError, State, Theta, Trace
+
+Observe = Callable[[State, Path, Array], dict[str, Array]]
+
+
+class Schedule(NamedTuple):
+    """Steps kept and dropped: `n_warm_up` at the first tau, then `n_burn` + `n_draws` at every rung."""
+
+    n_draws: int = 1
+    n_burn: int = 0
+    n_warm_up: int = 1000
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C: `trace` holds the rungs that were finished and `state` where the chains stood."""
+
+    def __init__(self, trace: Trace, state: State):
+        super().__init__(f"stopped after {len(trace.tau)} finished rungs")
+        self.trace = trace
+        self.state = state
+
+
+class BrokenEnergy(CrossfadeError):
+    """A log density was NaN or +inf during a run."""
+
+
+def score(state: State, path: Path, tau: Array) -> dict[str, Array]:
+    """What controlled moments need: theta and the gradient of log q_tau there, both as flat vectors."""
+    gradient = jax.grad(lambda theta: path.energy(theta).at(tau))(state.theta)
+    return {"theta": ravel_pytree(state.theta)[0], "score": ravel_pytree(gradient)[0]}
+
+
+def nothing(state: State, path: Path, tau: Array) -> dict[str, Array]:
+    """Record log_ratio only, which is enough for all other estimators."""
+    return {}
+
+
+def chain_keys(key: Array, n_chains: int, first: int = 0) -> Array:
+    """One key per chain, folded by the chain's number: chains can be run apart and joined."""
+    return jax.vmap(lambda chain: jax.random.fold_in(key, chain))(jnp.arange(first, first + n_chains))
+
+
+@in_float64
+def anneal(
+    path: Path,
+    kernel: Kernel,
+    tau: np.ndarray,
+    keys: Array,
+    *,
+    schedule: Schedule = Schedule(),  # noqa: B008 - immutable
+    state: State | None = None,
+    observe: Observe = nothing,
+    segment: int | None = None,
+) -> tuple[Trace, State]:
+    """Run len(keys) chains along tau and return their trace and last states.
+
+    One draw per rung without burn-in is the non-equilibrium run (N x 1); several are the equilibrium run (K x
+    draws). Each step's randomness is folded from the chain's key and the step's number, so results depend
+    neither on how chains are batched nor on the length of the jitted segments.
+    """
+    tau = np.asarray(tau, float)
+    if not (tau.ndim == 1 and len(tau) and np.all((tau >= 0) & (tau <= 1))):
+        raise CrossfadeError("tau must be a vector of numbers between 0 and 1")
+    per_rung = schedule.n_burn + schedule.n_draws
+    taus = np.concatenate([np.full(schedule.n_warm_up, tau[0]), np.repeat(tau, per_rung)])
+    n_steps, n_chains = len(taus), len(keys)
+    length = segment or _segment_length(n_steps, n_chains)
+    if state is None:
+        state = _begin(path, keys)
+    _stop_if_broken(state, taus[:1], np.array(broken(state.energy))[None])
+
+    done: list[Any] = []
+    try:
+        with _progress(n_steps) as advance:
+            for first in range(0, n_steps, length):
+                index = first + np.arange(length)
+                live = index < n_steps
+                now = taus[np.minimum(index, n_steps - 1)]
+                state, record = _segment(path, kernel, keys, state, (index, now, live), observe)
+                record = jax.tree.map(np.asarray, record)
+                _stop_if_broken(state, now, record.pop("broken"))
+                done.append(jax.tree.map(lambda x, n=int(live.sum()): x[:n], record))
+                advance(int(live.sum()))
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(_trace(tau, done, schedule), state) from interrupt
+    return _trace(tau, done, schedule), state
+
+
+@eqx.filter_jit
+def _begin(path: Path, keys: Array) -> State:
+    # The number no step has: the start's randomness is apart from every step's.
+    theta = jax.vmap(lambda key: path.start(jax.random.fold_in(key, 2**31 - 1)))(keys)
+    theta = jax.tree.map(lambda x: x.astype(float), theta)
+    return State(theta, jax.vmap(path.energy)(theta))
+
+
+@eqx.filter_jit
+def _segment(path: Path, kernel: Kernel, keys: Array, state: State, steps: Any, observe: Observe) -> Any:
+    index, taus, live = steps
+    one = jax.tree.map(lambda x: x[0], state.theta)
+
+    def ahead(step: Array, tau: Array) -> Any:
+        return jax.vmap(lambda key: kernel.noise(jax.random.fold_in(key, step), one, tau))(keys)
+
+    def body(state: State, step: Any) -> tuple[State, dict[str, Array]]:
+        noise, tau, is_live = step
+
+        def move(noise: Any, old: State) -> tuple[State, dict[str, Array]]:
+            new, accepted = kernel(noise, old, path, tau)
+            # A broken state stays as it is, so that its parameters can be shown; padding steps change nothing.
+            frozen = broken(old.energy) | ~is_live
+            new = jax.tree.map(lambda a, b: jnp.where(frozen, b, a), new, old)
+            seen = {name: value for name, value in observe(new, path, tau).items()}
+            own = {"log_ratio": new.energy.ratio, "acceptance": accepted.astype(jnp.float32)}
+            return new, {**own, **seen, "broken": broken(new.energy)}
+
+        return jax.vmap(move)(noise, state)
+
+    return jax.lax.scan(body, state, (jax.vmap(ahead)(index, taus), taus, live))
+
+
+def _segment_length(n_steps: int, n_chains: int) -> int:
+    """About 2**17 chain-steps a call: long enough to hide dispatch, short enough for memory and Ctrl-C."""
+    longest = max(2**17 // n_chains, 256)
+    n_segments = -(-n_steps // longest)
+    return -(-n_steps // n_segments)
+
+
+def _trace(tau: np.ndarray, done: list[Any], schedule: Schedule) -> Trace:
+    """Step records to [chain, rung, draw], warm-up and burn-in dropped, unfinished rungs left out."""
+    if not done:
+        empty = np.empty((0, 0, schedule.n_draws))
+        return Trace(tau[:0], empty, empty[:, :, 0], schedule.n_draws > 1)
+    record = {name: np.concatenate([part[name] for part in done]) for name in done[0]}
+    per_rung = schedule.n_burn + schedule.n_draws
+
+    def fold(steps: np.ndarray) -> np.ndarray:
+        kept = steps[schedule.n_warm_up :]
+        n_rungs = len(kept) // per_rung
+        kept = kept[: n_rungs * per_rung].reshape(n_rungs, per_rung, *kept.shape[1:])[:, schedule.n_burn :]
+        return np.moveaxis(kept, 2, 0)
+
+    folded = {name: fold(steps) for name, steps in record.items()}
+    log_ratio = folded.pop("log_ratio")
+    acceptance = folded.pop("acceptance").mean(axis=2)
+    return Trace(tau[: log_ratio.shape[1]], log_ratio, acceptance, schedule.n_draws > 1, folded)
+
+
+def _stop_if_broken(state: State, taus: np.ndarray, is_broken: np.ndarray) -> None:
+    if not is_broken.any():
+        return
+    step, chain = np.argwhere(is_broken)[0]
+    theta = ", ".join(f"{name} = {_short(value[chain])}" for name, value in sorted(state.theta.items()))
+    start, end = float(state.energy.start[chain]), float(state.energy.end[chain])
+    raise BrokenEnergy(
+        f"the log density became {start} under M1's end and {end} under M2's end of the path, at "
+        f"tau = {taus[step]:.6g} in chain {chain}, where {theta}. Evaluate both models there: a log density must "
+        "be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or narrow the prior."
+    )
+
+
+def _short(value: Array) -> str:
+    return np.array2string(np.asarray(value), precision=6, threshold=8)
+
+
+@contextmanager
+def _progress(n_steps: int) -> Any:
+    """A bar on the terminal; nothing at all where there is none."""
+    if not sys.stderr.isatty():
+        with nullcontext():
+            yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("annealing", total=n_steps)
+        yield lambda n: bar.advance(task, n)
+
+
+def join(traces: list[Trace]) -> Trace:
+    """One trace from runs of different chains along the same ladder."""
+    first = traces[0]
+    for other in traces[1:]:
+        if not np.array_equal(first.tau, other.tau) or first.equilibrium != other.equilibrium:
+            raise CrossfadeError("only traces along the same ladder and schedule can be joined")
+    extra = {name: np.concatenate([t.extra[name] for t in traces]) for name in first.extra}
+    return first._replace(
+        log_ratio=np.concatenate([t.log_ratio for t in traces]),
+        acceptance=np.concatenate([t.acceptance for t in traces]),
+        extra=extra,
+    )
+
+
+def theta_of(state: State) -> Theta:
+    """The parameters of all chains, as NumPy arrays."""
+    return {name: np.asarray(value) for name, value in state.theta.items()}

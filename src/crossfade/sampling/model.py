@@ -1,0 +1,84 @@
+"""A model: one normalised prior factor per named parameter, and a log likelihood with all constants kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from numpyro.distributions import Distribution, constraints
+
+from crossfade.types import Array, CrossfadeError, Theta
+
+# A prior is a distribution, or a module that gives one from the other parameters (theta | variance, say).
+Prior = Distribution | Callable[[Theta], Distribution]
+
+
+def given(prior: Prior, theta: Theta) -> Distribution:
+    """The prior's distribution, conditional on the other parameters if it depends on them."""
+    return prior if isinstance(prior, Distribution) else prior(theta)
+
+
+def log_density(prior: Prior, name: str, theta: Theta) -> Array:
+    """log p(theta[name] | the rest): -inf outside the support, where formulas would give garbage."""
+    distribution = given(prior, theta)
+    value = theta[name]
+    if distribution.support is constraints.real:
+        return jnp.sum(distribution.log_prob(value))
+    inside = jnp.all(distribution.support(value))
+    safe = jnp.where(inside, value, distribution.support.feasible_like(value))
+    return jnp.where(inside, jnp.sum(distribution.log_prob(safe)), -jnp.inf)
+
+
+class NoData(eqx.Module):
+    """The likelihood of no data: 1 everywhere."""
+
+    def __call__(self, theta: Theta) -> Array:
+        return jnp.zeros(())
+
+
+class Model(eqx.Module):
+    """Priors by parameter name (parents before children) and a log likelihood of all parameters."""
+
+    priors: dict[str, Prior]
+    log_likelihood: Callable[[Theta], Array]
+    names: tuple[str, ...] = eqx.field(static=True)
+    # How this world samples between two of its models; compare() uses it when no kernel is given.
+    kernel: Callable[[Model, Model], Any] | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        priors: dict[str, Prior],
+        log_likelihood: Callable[[Theta], Array],
+        kernel: Callable[[Model, Model], Any] | None = None,
+    ):
+        if not priors:
+            raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
+        self.priors = dict(priors)
+        self.names = tuple(priors)
+        self.log_likelihood = log_likelihood
+        self.kernel = kernel
+
+    def log_prior(self, theta: Theta) -> Array:
+        return sum(log_density(self.priors[name], name, theta) for name in self.names)
+
+    def log_joint(self, theta: Theta) -> Array:
+        return self.log_prior(theta) + self.log_likelihood(theta)
+
+    def sample_prior(self, key: Array) -> Theta:
+        return sample_in_order(self.priors, self.names, key)
+
+
+def sample_in_order(priors: dict[str, Prior], names: tuple[str, ...], key: Array) -> Theta:
+    """One draw of all parameters, each given those before it."""
+    theta: Theta = {}
+    for i, name in enumerate(names):
+        theta[name] = given(priors[name], theta).sample(jax.random.fold_in(key, i))
+    return theta
+
+
+def without_data(model: Model) -> Model:
+    """The model that has seen no data: its posterior is its prior, its evidence 1."""
+    return Model({name: model.priors[name] for name in model.names}, NoData(), model.kernel)

@@ -1,0 +1,40 @@
+"""One decomposition that whitens the precision (1 - tau) A_1 + tau A_2 at every tau."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from crossfade.types import Array
+
+
+class Pencil(eqx.Module):
+    """A_1 = (V V')^-1 and A_2 = (V diag(1/values) V')^-1, so that no rung needs a factorisation of its own."""
+
+    vectors: np.ndarray  # V [p, p]
+    values: np.ndarray  # [p], positive
+
+    def weights(self, tau: Array) -> Array:
+        """Eigenvalues of the precision in the basis V."""
+        return (1 - tau) + tau * self.values
+
+    def spread(self, tau: Array, z: Array) -> Array:
+        """L z with L L' = precision^-1: standard normal z becomes a draw with that covariance."""
+        return self.vectors @ (z / jnp.sqrt(self.weights(tau)))
+
+    def solve(self, tau: Array, right_hand_side: Array) -> Array:
+        """precision^-1 times a vector given as V'vector."""
+        return self.vectors @ (right_hand_side / self.weights(tau))
+
+    def log_det(self, tau: Array) -> Array:
+        """log |(1 - tau) A_1 + tau A_2|."""
+        return jnp.sum(jnp.log(self.weights(tau))) - 2 * jnp.linalg.slogdet(jnp.asarray(self.vectors))[1]
+
+
+def pencil(root_1: np.ndarray, root_2: np.ndarray) -> Pencil:
+    """From roots with A_k = root_k' root_k, by QR and one SVD: the normal equations are never formed."""
+    r_1 = np.linalg.qr(root_1, mode="r")
+    r_2 = np.linalg.qr(root_2, mode="r")
+    _, singular, rotation = np.linalg.svd(np.linalg.solve(r_1.T, r_2.T).T)
+    return Pencil(np.linalg.solve(r_1, rotation.T), singular**2)

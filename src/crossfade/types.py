@@ -1,0 +1,127 @@
+"""The nouns, all of them but `Path` and `Model` (which need JAX and live in `sampling`).
+
+This module imports neither JAX nor anything of ours, so that a stored run can be re-analysed and the
+command line can start without waiting for a compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = Any  # a NumPy or JAX array: both sides of the waist use these nouns
+Theta = dict[str, Array]  # parameters by name; equal names are what two models share
+
+
+class CrossfadeError(ValueError):
+    """Bad input or a run that cannot be trusted; the message says what to do next."""
+
+
+class Energy(NamedTuple):
+    """Log densities (unnormalised) of the two ends of a path at one point: log q_0 and log q_1."""
+
+    start: Array
+    end: Array
+
+    @property
+    def ratio(self) -> Array:
+        """log q_1 - log q_0 (the paper's Phi), whose mean is the slope of log Z."""
+        return self.end - self.start
+
+    def at(self, tau: Array) -> Array:
+        """log q_tau = (1 - tau) log q_0 + tau log q_1, exact at both ends even where the other end is -inf."""
+        import jax.numpy as jnp
+
+        between = (1 - tau) * self.start + tau * self.end
+        return jnp.where(tau == 0, self.start, jnp.where(tau == 1, self.end, between))
+
+
+class State(NamedTuple):
+    """Where a chain is. Valid at every tau, so moving tau costs nothing; the same for all kernels."""
+
+    theta: Theta
+    energy: Energy
+
+
+class Trace(NamedTuple):
+    """The waist: all that an estimator may know about a run along a path."""
+
+    tau: np.ndarray  # [rung], from 0 to 1, non-decreasing
+    log_ratio: np.ndarray  # [chain, rung, draw]
+    acceptance: np.ndarray  # [chain, rung], mean over the draws of the rung
+    equilibrium: bool  # True: K rungs x draws after burn-in; False: N x 1, the state lags behind tau
+    extra: dict[str, np.ndarray] = {}  # "theta" and "score" [chain, rung, draw, dimension], if recorded
+
+    @property
+    def n_chains(self) -> int:
+        return self.log_ratio.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        return self.log_ratio.shape[2]
+
+    def take(self, chains: Any = slice(None), draws: Any = slice(None)) -> Trace:
+        """The part of the trace with these chains and these draws of every rung."""
+        extra = {name: value[chains][:, :, draws] for name, value in self.extra.items()}
+        return self._replace(
+            log_ratio=self.log_ratio[chains][:, :, draws], acceptance=self.acceptance[chains], extra=extra
+        )
+
+
+class Estimate(NamedTuple):
+    """A number with its standard error and the degrees of freedom behind that error."""
+
+    value: float
+    error: float
+    dof: float
+    name: str = ""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Central interval from Student's t with `dof` degrees of freedom."""
+        from scipy.stats import t
+
+        half = float(t.ppf(0.5 + level / 2, self.dof)) * self.error
+        return self.value - half, self.value + half
+
+    def __neg__(self) -> Estimate:
+        return self._replace(value=-self.value)
+
+
+class Leg(NamedTuple):
+    """One path that was run both ways. `reverse` ran on the reversed path: it estimates minus the same."""
+
+    name: str
+    sign: int  # +1 or -1: how the leg enters the log Bayes factor
+    forward: Trace
+    reverse: Trace | None
+
+
+class Sharing(NamedTuple):
+    """Which parameters two models share, and which of those have different priors (and are tempered)."""
+
+    shared: tuple[str, ...]
+    only_1: tuple[str, ...]
+    only_2: tuple[str, ...]
+    tempered: tuple[str, ...]
+
+
+class Result(NamedTuple):
+    """What `compare` returns; `log_bayes_factor` is M2 over M1, always."""
+
+    log_bayes_factor: Estimate
+    opinions: dict[str, Estimate]  # the same number by every other estimator the traces allow
+    hysteresis: Estimate | None  # forward minus reverse: 0 within its error if the run was long enough
+    warnings: tuple[str, ...]
+    legs: tuple[Leg, ...]
+    sharing: Sharing
+    about: dict[str, Any]  # method, n_iter, n_chains, seed, log_prior_odds, seconds, priors, ...
+
+    @property
+    def log_posterior_odds(self) -> float:
+        return self.log_bayes_factor.value + float(self.about.get("log_prior_odds", 0.0))
+
+    @property
+    def probability(self) -> float:
+        """p(M2 | data) when M1 and M2 are the only candidates."""
+        return float(1 / (1 + np.exp(-self.log_posterior_odds)))
