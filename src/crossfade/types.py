@@ -116,6 +116,7 @@ class Result(NamedTuple):
     legs: tuple[Leg, ...]
     sharing: Sharing
     about: dict[str, Any]  # method, n_iter, n_chains, seed, log_prior_odds, seconds, priors, ...
+    differences: dict[str, Estimate] = {}  # each opinion minus the headline, on the same chains
 
     @property
     def log_posterior_odds(self) -> float:

@@ -87,8 +87,11 @@ class Pair(eqx.Module):
             return -n / 2 * (LOG_2PI + jnp.log(self.variance)) + (log_det - least / self.variance) / 2
         a, b = self.gamma.T
         shape, rate = self.noise(tau)
-        return -n / 2 * LOG_2PI + log_det / 2 + self.mix(tau, a * jnp.log(b) - gammaln(a)) + (
-            gammaln(shape) - shape * jnp.log(rate)
+        return (
+            -n / 2 * LOG_2PI
+            + log_det / 2
+            + self.mix(tau, a * jnp.log(b) - gammaln(a))
+            + (gammaln(shape) - shape * jnp.log(rate))
         )
 
 

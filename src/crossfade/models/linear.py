@@ -38,6 +38,9 @@ class ScaledNormal(eqx.Module):
     mean: np.ndarray
     precision: np.ndarray
 
+    def __str__(self) -> str:
+        return f"Normal({float(self.mean):g}, variance / {float(self.precision):g})"
+
     def __call__(self, theta: Theta) -> dist.Distribution:
         return dist.Normal(self.mean, jnp.sqrt(theta["variance"] / self.precision))
 
@@ -99,7 +102,7 @@ def model(
             priors[name] = ScaledNormal(np.asarray(m), np.asarray(lam))
         else:
             priors[name] = dist.Normal(np.asarray(m), np.sqrt((known if scaled else 1.0) / lam))
-    return Model(priors, likelihood, gibbs)
+    return Model(priors, likelihood, gibbs, y)
 
 
 def pair(m1: Model, m2: Model) -> Pair:
@@ -258,8 +261,14 @@ def radiata() -> tuple[Model, Model]:
     def of(column: str) -> Model:
         x = table[column].to_numpy(float)
         design = np.column_stack([np.ones(len(x)), x - x.mean()])
-        prior = {"prior_mean": (3000.0, 185.0), "prior_precision": (0.06, 6.0), "noise": Noise(3.0, 2 * 300.0**2)}
-        return model(table["y"].to_numpy(float), design, ("intercept", column), **prior)
+        return model(
+            table["y"].to_numpy(float),
+            design,
+            ("intercept", column),
+            prior_mean=(3000.0, 185.0),
+            prior_precision=(0.06, 6.0),
+            noise=Noise(3.0, 2 * 300.0**2),
+        )
 
     return of("x"), of("z")
 

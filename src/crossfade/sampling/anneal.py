@@ -97,8 +97,9 @@ def anneal(
                 state, record = _segment(path, kernel, keys, state, (index, now, live), observe)
                 record = jax.tree.map(np.asarray, record)
                 _stop_if_broken(state, now, record.pop("broken"))
-                done.append(jax.tree.map(lambda x, n=int(live.sum()): x[:n], record))
-                advance(int(live.sum()))
+                n_live = int(live.sum())
+                done.append({name: values[:n_live] for name, values in record.items()})
+                advance(n_live)
     except KeyboardInterrupt as interrupt:
         raise Interrupted(_trace(tau, done, schedule), state) from interrupt
     return _trace(tau, done, schedule), state

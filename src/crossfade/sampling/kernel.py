@@ -37,19 +37,18 @@ class Kernel(eqx.Module):
 
 
 class Diagonal(eqx.Module):
-    """Independent steps: sd of each parameter, floor / tau^(1/2) at most cap where the parameter is tempered.
+    """Independent steps of given sd; a parameter that feels only a share of the data gets min(sd / share^1/2, cap).
 
-    `sd` holds for parameters that both models have; `sd_2` / `sd_1` belong to those of M2 / M1 alone, which at
-    tau (at 1 - tau) feel only that share of the data: sd^2 = min(sd_2^2 / tau, cap^2).
+    The share is tau for the names in `tempered_up` (those of M2 alone), 1 - tau for those in `tempered_down`.
     """
 
-    sd: dict[str, float]
+    sd: dict[str, Array]
     tempered_up: tuple[str, ...] = eqx.field(static=True, default=())
     tempered_down: tuple[str, ...] = eqx.field(static=True, default=())
-    cap: float = 10.0
+    cap: Array = 10.0
 
     def __call__(self, tau: Array, z: Theta) -> Theta:
-        def widened(sd: float, share: Array) -> Array:
+        def widened(sd: Array, share: Array) -> Array:
             return jnp.minimum(sd / jnp.sqrt(jnp.maximum(share, 1e-300)), self.cap)
 
         scale = {name: jnp.asarray(sd) for name, sd in self.sd.items()}
@@ -192,7 +191,9 @@ def broken(energy: Energy) -> Array:
 
 def _choose(log_u: Array, gain: Array, new: State, old: State) -> tuple[State, Array]:
     # A broken proposal is taken, not rejected in silence: the loop then stops and shows where it happened.
-    accept = (log_u < gain) | broken(new.energy)
+    # (A trajectory that ran away to infinity says nothing about the model: that one is rejected.)
+    somewhere = jnp.all(jnp.array([jnp.all(jnp.isfinite(value)) for value in jax.tree.leaves(new.theta)]))
+    accept = (log_u < gain) | (broken(new.energy) & somewhere)
     state = jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
     return state, accept.astype(float)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ def place_by_tangents(
     _at_least(n_rungs)
     rungs = [measure(0.0), measure(1.0)]
     while len(rungs) < n_rungs:
-        widths = [uncertainty(a, b) for a, b in zip(rungs[:-1], rungs[1:], strict=True)]
+        widths = [uncertainty(a, b) for a, b in pairwise(rungs)]
         k = int(np.argmax(widths))
         rungs.insert(k + 1, measure(tangents_meet(rungs[k], rungs[k + 1])))
     return rungs

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpyro.distributions import Distribution, constraints
 
 from crossfade.types import Array, CrossfadeError, Theta
 
 # A prior is a distribution, or a module that gives one from the other parameters (theta | variance, say).
-Prior = Distribution | Callable[[Theta], Distribution]
+Prior: TypeAlias = Distribution | Callable[[Theta], Distribution]
 
 
 def given(prior: Prior, theta: Theta) -> Distribution:
@@ -42,17 +43,20 @@ class NoData(eqx.Module):
 class Model(eqx.Module):
     """Priors by parameter name (parents before children) and a log likelihood of all parameters."""
 
-    priors: dict[str, Prior]
-    log_likelihood: Callable[[Theta], Array]
+    priors: dict[str, Any]  # each a Prior
+    log_likelihood: Any  # Theta -> scalar; a world's own module, with data its kernels may read
     names: tuple[str, ...] = eqx.field(static=True)
     # How this world samples between two of its models; compare() uses it when no kernel is given.
     kernel: Callable[[Model, Model], Any] | None = eqx.field(static=True)
+    # The responses, if known: two models of different data have no Bayes factor, and this is how they are caught.
+    data: np.ndarray | None
 
     def __init__(
         self,
         priors: dict[str, Prior],
         log_likelihood: Callable[[Theta], Array],
         kernel: Callable[[Model, Model], Any] | None = None,
+        data: np.ndarray | None = None,
     ):
         if not priors:
             raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
@@ -60,6 +64,7 @@ class Model(eqx.Module):
         self.names = tuple(priors)
         self.log_likelihood = log_likelihood
         self.kernel = kernel
+        self.data = data
 
     def log_prior(self, theta: Theta) -> Array:
         return sum(log_density(self.priors[name], name, theta) for name in self.names)
@@ -69,6 +74,15 @@ class Model(eqx.Module):
 
     def sample_prior(self, key: Array) -> Theta:
         return sample_in_order(self.priors, self.names, key)
+
+
+def describe(prior: Prior) -> str:
+    """The prior in words, e.g. Normal(0, 10): printed with every result, since a Bayes factor depends on it."""
+    if not isinstance(prior, Distribution):
+        return str(prior)
+    values = (np.asarray(getattr(prior, name)) for name in prior.arg_constraints)
+    words = (f"{value:g}" if value.ndim == 0 else f"{value.shape} array" for value in values)
+    return f"{type(prior).__name__}({', '.join(words)})"
 
 
 def sample_in_order(priors: dict[str, Prior], names: tuple[str, ...], key: Array) -> Theta:

@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 from numpyro.distributions.transforms import Transform
@@ -37,14 +38,15 @@ class Direct(eqx.Module):
     log_likelihoods: tuple[Callable[[Theta], Array], Callable[[Theta], Array]]
 
     def __call__(self, theta: Theta) -> Energy:
-        common = sum(log_density(prior, name, theta) for name, prior in self.common.items())
-        return Energy(*(common + end for end in self._own(theta)))
+        common = _log_densities(self.common, theta)
+        return Energy(*(self._end(k, common, theta) for k in (0, 1)))
 
-    def _own(self, theta: Theta) -> list[Array]:
-        return [
-            log_likelihood(theta) + sum(log_density(prior, name, theta) for name, prior in priors.items())
-            for priors, log_likelihood in zip(self.ends, self.log_likelihoods, strict=True)
-        ]
+    def _end(self, k: int, common: list[Array], theta: Theta) -> Array:
+        log_priors = jnp.stack([*common, *_log_densities(self.ends[k], theta)])
+        # Where a prior is 0, the likelihood and the priors that depend on it may be undefined (the log of a
+        # negative variance): they have no say there.
+        impossible = jnp.any(log_priors == -jnp.inf)
+        return jnp.where(impossible, -jnp.inf, jnp.sum(log_priors) + self.log_likelihoods[k](theta))
 
 
 class Ancestral(eqx.Module):
@@ -90,6 +92,11 @@ def matched(m1: Model, m2: Model) -> Sharing:
 def direct(m1: Model, m2: Model, *, links: dict[str, Prior] | None = None) -> Path:
     """The path from M1 to M2; `links` are normalised densities of unshared parameters, by default their priors."""
     sharing = matched(m1, m2)
+    if m1.data is not None and m2.data is not None and not np.array_equal(m1.data, m2.data):
+        raise CrossfadeError(
+            f"the two models are of different data ({np.shape(m1.data)} and {np.shape(m2.data)} responses, not all "
+            "equal): a Bayes factor compares models of one data set, so build both from the same rows and scaling"
+        )
     links = dict(links or {})
     for name in links:
         if name not in sharing.only_1 + sharing.only_2:
@@ -166,6 +173,10 @@ def unconstraining(*models: Model) -> dict[str, Transform]:
             if support is not real:
                 transforms[name] = biject_to(support)
     return transforms
+
+
+def _log_densities(priors: dict[str, Prior], theta: Theta) -> list[Array]:
+    return [log_density(prior, name, theta) for name, prior in priors.items()]
 
 
 def _equal(a: Any, b: Any) -> bool:

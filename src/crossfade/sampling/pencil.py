@@ -34,7 +34,7 @@ class Pencil(eqx.Module):
 
 def pencil(root_1: np.ndarray, root_2: np.ndarray) -> Pencil:
     """From roots with A_k = root_k' root_k, by QR and one SVD: the normal equations are never formed."""
-    r_1 = np.linalg.qr(root_1, mode="r")
-    r_2 = np.linalg.qr(root_2, mode="r")
+    r_1 = np.linalg.qr(root_1)[1]
+    r_2 = np.linalg.qr(root_2)[1]
     _, singular, rotation = np.linalg.svd(np.linalg.solve(r_1.T, r_2.T).T)
     return Pencil(np.linalg.solve(r_1, rotation.T), singular**2)

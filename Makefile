@@ -1,0 +1,46 @@
+# `make demo` and `make test` need nothing but make and a Python of at least 3.11.
+
+VENV  := .venv
+STAMP := $(VENV)/.installed
+
+# Compiled programs are kept between runs; the tests spend most of their first minutes in the compiler.
+# NumPyro orders the fields of a distribution by their hashes, so the programs are the same only if the hashes are.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+export PYTHONHASHSEED ?= 0
+
+.PHONY: demo test test-all lint clean
+
+demo: $(STAMP)
+	$(VENV)/bin/crossfade demo
+
+test: lint
+	$(VENV)/bin/pytest -q -n 2 --dist loadfile
+
+test-all: lint
+	$(VENV)/bin/pytest -q -n 2 --dist loadfile -m ""
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+# A name may exist and still not run (version managers leave such shims), so each one is tried.
+$(STAMP): pyproject.toml constraints.txt
+	@set -eu; \
+	if [ ! -x $(VENV)/bin/python ]; then \
+	  for python in python3.13 python3.12 python3.11 python3 none; do \
+	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then break; fi; \
+	  done; \
+	  if [ $$python = none ]; then \
+	    echo "crossfade needs Python 3.11 or newer, with venv and pip; none of python3.13, python3.12," \
+	         "python3.11 and python3 on the PATH is one. Install it and run make again." >&2; exit 1; \
+	  fi; \
+	  echo "Creating $(VENV) with $$($$python --version)"; \
+	  $$python -m venv $(VENV); \
+	fi
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .cache build dist .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The outermost layer: the command line, storage, tables. Imported by nobody."""

@@ -1,0 +1,211 @@
+"""The command `crossfade`. Whatever is slow to import is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from crossfade import __version__
+from crossfade.app.table import console, number, report, with_error
+from crossfade.types import CrossfadeError
+
+# Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
+METHODS = (
+    "TI-standard, TI-optimal, CTI, NETI, NETI-DIFF, NETI-DIFF-length, CTI-DIFF, AIS, Crooks, stepping-stone, BAR, MBAR"
+)
+ESTIMATORS = "trapezoid, corrected_trapezoid, stepping_stone, bar, mbar, jarzynski, controlled, crooks"
+
+
+class Commands(typer.core.TyperGroup):
+    """The one place where errors become messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CrossfadeError as error:
+            console(stderr=True).print(Text(f"Error: {error}", style="red"))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt as stop:
+            console(stderr=True).print(Text(f"Stopped. {_kept(stop)}", style="yellow"))
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    name="crossfade",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    help="Bayes factors by fading one posterior into the other.",
+)
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        print(f"crossfade {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without a plus-minus sign gets a question mark
+
+
+@app.command()
+def demo() -> None:
+    """Compare two regressions whose Bayes factor is known exactly (42 pine boards)."""
+    keep_compiled()
+    from crossfade.compare import compare as run
+    from crossfade.models import linear
+
+    out = console()
+    out.print(
+        "What predicts the strength of 42 boards of radiata pine better: their density (M1), or their "
+        "density adjusted for resin (M2)? Chains that start in the posterior of M1 are faded step by step "
+        "into that of M2; the log ratio of the two, averaged along the way, is the log Bayes factor.\n"
+    )
+    m1, m2 = linear.radiata()
+    result = run(m1, m2, method="NETI-DIFF", n_iter=64_000, seed=0, n_chains=16)
+    about = {
+        "M1": "strength ~ density",
+        "M2": "strength ~ density adjusted for resin",
+        "data": "radiata, 42 rows, gaussian family",
+        "scale": "covariates centred",
+        "prior": "intercept ~ N(3000, variance/0.06), slope ~ N(185, variance/6); 1/variance ~ Gamma(3, rate 180000)",
+    }
+    out.print(report(result._replace(about={**result.about, **about})))
+    exact = linear.log_evidence(m2) - linear.log_evidence(m1)
+    estimate = result.log_bayes_factor
+    off = (estimate.value - exact) / estimate.error
+    out.print(
+        f"\nThis pair has a closed form, which gives {number(exact, 1e-3)}. "
+        f"The estimate, {with_error(estimate)}, is {abs(off):.1f} standard errors away from it."
+    )
+
+
+@app.command()
+def compare(
+    data: Annotated[Path, typer.Argument(help="CSV file with a header line.", metavar="DATA")],
+    formula_1: Annotated[str, typer.Argument(help="Model M1, like 'y ~ x1'.", metavar="FORMULA1")],
+    formula_2: Annotated[str, typer.Argument(help="Model M2, like 'y ~ x1 + x2'.", metavar="FORMULA2")],
+    family: Annotated[str, typer.Option(help="gaussian or logistic.")] = "gaussian",
+    method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "NETI-DIFF",
+    n_iter: Annotated[int, typer.Option(help="Iterations per chain and direction.")] = 64_000,
+    n_chains: Annotated[int, typer.Option(help="Independent chains; the error bar comes from them.")] = 16,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Store the run here (netCDF).", metavar="RUN.nc")] = None,
+    scaling: Annotated[str, typer.Option(help="standardise, centre or raw.")] = "standardise",
+    prior_mean: Annotated[
+        list[str] | None,
+        typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)"),
+    ] = None,
+    prior_precision: Annotated[
+        list[str] | None,
+        typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)"),
+    ] = None,
+    noise_shape: Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")] = 0.1,
+    noise_rate: Annotated[float, typer.Option(help="gaussian: see --noise-shape.")] = 0.1,
+    prior_sd: Annotated[float, typer.Option(help="logistic: coefficient ~ N(mean, sd^2).")] = 10.0,
+    log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
+) -> None:
+    """Compare two formulas on the data of a CSV file."""
+    from crossfade.app import store
+    from crossfade.app.read import read_csv
+    from crossfade.bridges.formula import Prior, designs, models, statement
+
+    if out is not None:
+        store.check_folder(out)
+    means, precisions = by_name("--prior-mean", prior_mean), by_name("--prior-precision", prior_precision)
+    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, noise_shape, noise_rate, prior_sd)
+    table = read_csv(data)
+    both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+    keep_compiled()
+    from crossfade.compare import compare as run
+
+    m1, m2 = models(both, family, prior)
+    result = run(m1, m2, method=method, n_iter=n_iter, seed=seed, n_chains=n_chains, log_prior_odds=log_prior_odds)
+    about = {
+        "M1": formula_1,
+        "M2": formula_2,
+        "data": f"{data.name}, {len(table)} rows, {family} family",
+        "scale": both[0].scale,
+        "prior": statement(prior, family),
+    }
+    result = result._replace(about={**result.about, **about})
+    console().print(report(result))
+    if out is not None:
+        store.save(result, out)
+        console().print(f"Stored in {out}; look at it again with: crossfade estimate {out}")
+
+
+@app.command()
+def estimate(
+    run: Annotated[Path, typer.Argument(help="A run stored with --out.", metavar="RUN")],
+    with_: Annotated[str | None, typer.Option("--with", help=f"One of {ESTIMATORS}.", metavar="ESTIMATOR")] = None,
+) -> None:
+    """Read a stored run again, with its own estimator or another one."""
+    from crossfade.app import store
+
+    result = store.load(run)
+    if with_ is not None:
+        from crossfade.analysis.summary import summarise
+
+        headline, opinions, differences, hysteresis, warnings = summarise(result.legs, with_)
+        result = result._replace(
+            log_bayes_factor=headline,
+            opinions=opinions,
+            differences=differences,
+            hysteresis=hysteresis,
+            warnings=warnings,
+        )
+    console().print(report(result))
+
+
+def by_name(option: str, given: list[str] | None) -> dict[str, float]:
+    """'2' and 'x=3' to {"": 2.0, "x": 3.0}."""
+    values: dict[str, float] = {}
+    for text in given or []:
+        name, _, value = text.rpartition("=")
+        try:
+            values[name.strip()] = float(value)
+        except ValueError:
+            raise CrossfadeError(f"{option} takes a number or NAME=NUMBER, not {text!r}") from None
+    return values
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs between runs: compiling takes longer than most runs."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(home / "crossfade" / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _kept(stop: KeyboardInterrupt) -> str:
+    trace = getattr(stop, "trace", None)
+    if trace is None or len(trace.tau) == 0:
+        return "Nothing was finished, nothing was stored."
+    return (
+        f"{trace.n_chains} chains had finished {len(trace.tau):,} rungs of a path, up to tau = "
+        f"{trace.tau[-1]:.3g}, which is of use only as a whole: nothing was stored. Try a smaller --n-iter."
+    )
+
+
+def main() -> None:
+    app(prog_name="crossfade")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Runs on disk: one netCDF file, an xarray DataTree, readable by anything that reads netCDF.
+
+/            attributes: what and which version; `about`, `warnings`, `sharing`: JSON text
+/estimates   value, error, dof, name of every estimate; `role` and `key` say which one it is
+/leg_0 ...   attributes name, sign
+/leg_0/forward, /leg_0/reverse   tau, log_ratio, acceptance; attribute equilibrium
+/leg_0/forward/extra             what else was recorded
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crossfade import __version__
+from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
+
+if TYPE_CHECKING:
+    import xarray
+
+KIND = "crossfade run"
+FORMAT = 1
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def save(result: Result, path: str | Path) -> None:
+    """Write a run; the file appears complete or not at all."""
+    path = Path(path)
+    check_folder(path)
+    tree = _to_tree(result)
+    encoding = {"zlib": True, "fletcher32": True}
+    packed = {
+        node.path: {name: encoding for name, data in node.data_vars.items() if data.ndim > 1} for node in tree.subtree
+    }
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        tree.to_netcdf(unfinished, engine="h5netcdf", encoding=packed)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load(path: str | Path) -> Result:
+    """Read a run that `save` wrote."""
+    import xarray
+
+    path = Path(path)
+    if not path.is_file():
+        raise CrossfadeError(f"there is no file {path}: give a run that was stored with --out")
+    with path.open("rb") as file:
+        if file.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
+            raise CrossfadeError(f"{path} is not a crossfade run (not a netCDF-4 file): give one stored with --out")
+    try:
+        with xarray.open_datatree(path, engine="h5netcdf", phony_dims="access") as tree:
+            if tree.attrs.get("kind") != KIND:
+                raise CrossfadeError(f"{path} is netCDF but not a crossfade run: give one stored with --out")
+            if int(tree.attrs["format"]) > FORMAT:
+                raise CrossfadeError(
+                    f"{path} was written by crossfade {tree.attrs['crossfade_version']} in a newer format "
+                    f"than this version, {__version__}, can read: upgrade crossfade"
+                )
+            return _from_tree(tree)
+    except CrossfadeError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere in three libraries, in any way
+        raise CrossfadeError(f"{path} is damaged and cannot be read ({error}): run the comparison again") from error
+
+
+def check_folder(path: Path) -> None:
+    """Fail before a long run, not after it."""
+    if path.is_dir():
+        raise CrossfadeError(f"{path} is a folder: give the name of a file to write the run to")
+    if not path.parent.is_dir():
+        raise CrossfadeError(f"the folder {path.parent} does not exist: create it, or store the run elsewhere")
+    if not os.access(path.parent, os.W_OK):
+        raise CrossfadeError(f"the folder {path.parent} cannot be written to: store the run elsewhere")
+
+
+def _to_tree(result: Result) -> xarray.DataTree:
+    import xarray
+
+    # JSON as variables, not attributes: HDF5 refuses attributes above 64 kB, and no run must be lost to that.
+    texts = {"about": result.about, "warnings": result.warnings, "sharing": result.sharing._asdict()}
+    root = xarray.Dataset(
+        {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
+        attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__},
+    )
+    nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
+    for i, leg in enumerate(result.legs):
+        nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
+        for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
+            if trace is None:
+                continue
+            nodes[f"/leg_{i}/{direction}"] = xarray.Dataset(
+                {
+                    "tau": ("rung", trace.tau),
+                    "log_ratio": (("chain", "rung", "draw"), trace.log_ratio),
+                    "acceptance": (("chain", "rung"), trace.acceptance),
+                },
+                attrs={"equilibrium": int(trace.equilibrium)},
+            )
+            nodes[f"/leg_{i}/{direction}/extra"] = xarray.Dataset(
+                {
+                    name: (("chain", "rung", "draw", *(f"{name}_{j}" for j in range(value.ndim - 3))), value)
+                    for name, value in trace.extra.items()
+                }
+            )
+    return xarray.DataTree.from_dict(nodes)
+
+
+def _estimates(result: Result) -> xarray.Dataset:
+    import xarray
+
+    rows = [("log_bayes_factor", "", result.log_bayes_factor)]
+    rows += [("opinion", key, estimate) for key, estimate in result.opinions.items()]
+    rows += [("difference", key, estimate) for key, estimate in result.differences.items()]
+    rows += [("hysteresis", "", result.hysteresis)] if result.hysteresis is not None else []
+    roles, keys, estimates = zip(*rows, strict=True)
+    columns = {"role": roles, "key": keys, "name": [e.name for e in estimates]}
+    numbers = {field: [getattr(e, field) for e in estimates] for field in ("value", "error", "dof")}
+    return xarray.Dataset(
+        {
+            **{field: ("estimate", np.array(column, dtype=object)) for field, column in columns.items()},
+            **{field: ("estimate", np.array(column, dtype=float)) for field, column in numbers.items()},
+        }
+    )
+
+
+def _from_tree(tree: xarray.DataTree) -> Result:
+    about, warnings, sharing = (json.loads(str(tree[name].values)) for name in ("about", "warnings", "sharing"))
+    table = tree["estimates"].to_dataset()
+    roles = ("log_bayes_factor", "opinion", "difference", "hysteresis")
+    by_role: dict[str, dict[str, Estimate]] = {role: {} for role in roles}
+    for i in range(table.sizes["estimate"]):
+        row = {field: table[field].values[i] for field in ("role", "key", "value", "error", "dof", "name")}
+        estimate = Estimate(float(row["value"]), float(row["error"]), float(row["dof"]), str(row["name"]))
+        by_role[str(row["role"])][str(row["key"])] = estimate
+    legs = []
+    for i in range(sum(name.startswith("leg_") for name in tree.children)):
+        node = tree[f"leg_{i}"]
+        reverse = _trace(node["reverse"]) if "reverse" in node.children else None
+        legs.append(Leg(str(node.attrs["name"]), int(node.attrs["sign"]), _trace(node["forward"]), reverse))
+    return Result(
+        log_bayes_factor=by_role["log_bayes_factor"][""],
+        opinions=by_role["opinion"],
+        hysteresis=by_role["hysteresis"].get(""),
+        warnings=tuple(warnings),
+        legs=tuple(legs),
+        sharing=Sharing(**{field: tuple(names) for field, names in sharing.items()}),
+        about=about,
+        differences=by_role["difference"],
+    )
+
+
+def _trace(node: Any) -> Trace:
+    extra = {str(name): node["extra"][name].values for name in node["extra"].data_vars}
+    tau, log_ratio, acceptance = (node[name].values for name in ("tau", "log_ratio", "acceptance"))
+    return Trace(tau, log_ratio, acceptance, bool(node.attrs["equilibrium"]), extra)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and arrays as JSON; anything else is refused rather than stored as what it is not."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"cannot store {value!r} in a run's `about`: use numbers, text, lists and dictionaries")

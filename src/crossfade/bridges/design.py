@@ -1,0 +1,218 @@
+"""From a table and two formulas to numbers, refusing every table whose answer would mean nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from crossfade.types import CrossfadeError
+
+if TYPE_CHECKING:
+    import pandas
+
+SCALINGS = ("standardise", "centre", "raw")
+INTERCEPT = "Intercept"  # formulaic's name for the column of ones
+
+
+class Design(NamedTuple):
+    """One formula's side of the data, after scaling: y [row], columns [row, parameter] and their names."""
+
+    y: np.ndarray
+    columns: np.ndarray
+    names: tuple[str, ...]
+    scale: str  # what was done to the columns, for people
+
+
+def read(
+    table: pandas.DataFrame, formula_1: str, formula_2: str, *, scaling: str, binary: bool
+) -> tuple[Design, Design]:
+    """The designs of two formulas with one response, on the same rows and the same scale."""
+    if scaling not in SCALINGS:
+        raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
+    if len(table) == 0:
+        raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
+    parsed = [_parse(formula_1, "formula 1"), _parse(formula_2, "formula 2")]
+    response, other = (str(formula.lhs) for formula in parsed)
+    if response != other:
+        raise CrossfadeError(
+            f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
+            "explanations of the same data, so give both formulas one response"
+        )
+    used = sorted({str(name) for formula in parsed for name in formula.required_variables if name != "."})
+    _check_columns(table, used)
+    _check_response(table, response)
+
+    y, columns_1, names_1 = _matrices(parsed[0], table, "formula 1")
+    _, columns_2, names_2 = _matrices(parsed[1], table, "formula 2")
+    if len(set(y)) == 1:
+        raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
+    if binary and not set(y) <= {0, 1}:
+        raise CrossfadeError(
+            f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
+            f"{_seen(y)}: recode it, or use the gaussian family"
+        )
+    if set(names_1) == set(names_2):
+        raise CrossfadeError(
+            f"both formulas have the same columns ({', '.join(names_1)}), so the Bayes factor is 1: "
+            "change one of them (in a formula x**2 means x; the square of x is written I(x**2))"
+        )
+    _check_design(columns_1, names_1, "formula 1")
+    _check_design(columns_2, names_2, "formula 2")
+
+    centred = scaling != "raw" and INTERCEPT in names_1 and INTERCEPT in names_2
+    said = _describe(scaling, centred, binary)
+    if scaling == "standardise" and not binary:
+        y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
+    return (
+        Design(y, _scale(columns_1, names_1, scaling, centred), names_1, said),
+        Design(y, _scale(columns_2, names_2, scaling, centred), names_2, said),
+    )
+
+
+def _parse(formula: str, which: str) -> Any:
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
+    try:
+        parsed = Formula(formula)
+    except (FormulaicError, SyntaxError) as error:
+        # formulaic marks the place with colours and brackets of its own; the first line is the reason.
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise CrossfadeError(f"{which}, {formula!r}, cannot be read ({reason}): write it like 'y ~ x1 + x2'") from None
+    if not hasattr(parsed, "lhs"):
+        raise CrossfadeError(f"{which}, {formula!r}, has no response: write it like 'y ~ x1 + x2'")
+    if len(list(parsed.lhs)) != 1:
+        raise CrossfadeError(f"{which}, {formula!r}, has more than one response: name one left of the ~")
+    return parsed
+
+
+def _check_columns(table: pandas.DataFrame, used: list[str]) -> None:
+    """Every column a formula names is there once and has a number (or a label) in every row."""
+    import pandas
+
+    there = ", ".join(map(str, table.columns))
+    for name in used:
+        if name not in table.columns:
+            raise CrossfadeError(f"there is no column {name!r} in the table: its columns are {there}")
+        if list(table.columns).count(name) > 1:
+            raise CrossfadeError(f"the table has more than one column {name!r}: rename all but one")
+        column = table[name]
+        if len(missing := np.flatnonzero(column.isna())):
+            raise CrossfadeError(
+                f"column {name!r} has {_counted(missing, 'missing value')}: drop or fill these rows "
+                "first, so that both models see the same data"
+            )
+        if pandas.api.types.is_numeric_dtype(column):
+            if len(infinite := np.flatnonzero(~np.isfinite(column.to_numpy(dtype=float)))):
+                raise CrossfadeError(f"column {name!r} has {_counted(infinite, 'infinite value')}: mend these rows")
+            continue
+        # Text that mostly reads as numbers is a spoilt column of numbers, not a factor with many levels.
+        numbers = pandas.to_numeric(column, errors="coerce").notna()
+        if len(column) > (n_text := int((~numbers).sum())) and n_text <= len(column) / 2:
+            text = np.flatnonzero(~numbers)
+            raise CrossfadeError(
+                f"column {name!r} has {_counted(text, 'entry', 'entries')} that cannot be read as a number, "
+                f"{_seen(column.iloc[text])}: mend them, or make every entry a label if it is a factor"
+            )
+
+
+def _check_response(table: pandas.DataFrame, response: str) -> None:
+    """The response is a number in every row; an expression such as log(y) is looked at later."""
+    import pandas
+
+    name = response.strip("`")
+    if name in table.columns and not pandas.api.types.is_numeric_dtype(table[name]):
+        raise CrossfadeError(
+            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
+            "numbers (as 0 and 1 for the logistic family)"
+        )
+
+
+def _matrices(formula: Any, table: pandas.DataFrame, which: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Response and columns of a formula; `context` is empty so that no variable of ours can slip in."""
+    try:
+        with np.errstate(all="ignore"):  # what comes out is checked below
+            matrices = formula.get_model_matrix(table, context={}, na_action="ignore")
+    except Exception as error:  # formulas hold arbitrary expressions, which raise arbitrary errors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if missing := re.search(r"name '(.+)' is not defined", reason):
+            there = ", ".join(map(str, table.columns))
+            reason += f"; there is no column or function {missing[1]!r}, the columns are {there}"
+        raise CrossfadeError(f"{which} cannot be evaluated on this table: {reason}") from None
+    lhs, rhs = matrices.lhs, matrices.rhs
+    names = tuple(map(str, rhs.columns))
+    y, columns = np.asarray(lhs, dtype=float), np.asarray(rhs, dtype=float)
+    if y.shape[1] != 1:
+        raise CrossfadeError(f"{which}: the response is not one column of numbers but {', '.join(lhs.columns)}")
+    for name, values in zip((str(lhs.columns[0]), *names), np.column_stack([y, columns]).T, strict=True):
+        if len(bad := np.flatnonzero(~np.isfinite(values))):
+            raise CrossfadeError(
+                f"{which}: {name!r} has {_counted(bad, 'entry', 'entries')} without a finite value: mend "
+                "the data or change the formula"
+            )
+    if not names:
+        raise CrossfadeError(f"{which} has no column, not even an intercept: add one")
+    return y[:, 0], columns, names
+
+
+def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> None:
+    """No constant column but the intercept, enough rows, and no column that the others already say."""
+    n_rows, n_columns = columns.shape
+    for name, values in zip(names, columns.T, strict=True):
+        if name != INTERCEPT and np.ptp(values) <= 1e-12 * np.abs(values).max():
+            raise CrossfadeError(
+                f"{which}: the covariate {name!r} is constant ({values[0]:g} in every row): leave it out"
+            )
+    if n_rows < max(n_columns, 2):
+        raise CrossfadeError(
+            f"{which} has {n_columns} column{'s' * (n_columns > 1)} but the table only {n_rows} "
+            f"row{'s' * (n_rows > 1)}: it needs at least {max(n_columns, 2)}"
+        )
+    kept: list[int] = []
+    unit = columns / np.linalg.norm(columns, axis=0)
+    if INTERCEPT in names:
+        spread = columns - columns.mean(axis=0) * np.array([name != INTERCEPT for name in names])
+        unit = spread / np.linalg.norm(spread, axis=0)
+    for j, name in enumerate(names):
+        if kept:
+            weights = np.linalg.lstsq(unit[:, kept], unit[:, j], rcond=None)[0]
+            if np.linalg.norm(unit[:, j] - unit[:, kept] @ weights) < 1e-9:
+                said_by = [names[k] for k, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6]
+                raise CrossfadeError(
+                    f"{which} is collinear: {name!r} is a linear combination of "
+                    f"{', '.join(repr(other) for other in said_by)}; leave one of them out"
+                )
+        kept.append(j)
+
+
+def _scale(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: bool) -> np.ndarray:
+    free = np.array([name != INTERCEPT for name in names])
+    mean = np.where(free & centred, columns.mean(axis=0), 0.0)
+    sd = np.where(free, columns.std(axis=0, ddof=1), 1.0) if scaling == "standardise" else 1.0
+    return (columns - mean) / sd
+
+
+def _describe(scaling: str, centred: bool, binary: bool) -> str:
+    if scaling == "raw":
+        return "columns as they are"
+    what = "covariates" if binary or scaling == "centre" else "response and covariates"
+    if centred:
+        return f"{what} {'centred' if scaling == 'centre' else 'standardised: (x - mean)/sd with n - 1'}"
+    why = "not centred, because not both formulas have an intercept"
+    return f"{what} {why}" if scaling == "centre" else f"{what} divided by their sd with n - 1, but {why}"
+
+
+def _counted(rows: np.ndarray, one: str, many: str = "") -> str:
+    """'3 missing values (rows 2, 5, 9)', counting data rows from 1."""
+    shown = ", ".join(str(row + 1) for row in rows[:8]) + (", ..." if len(rows) > 8 else "")
+    return f"1 {one} (row {shown})" if len(rows) == 1 else f"{len(rows)} {many or one + 's'} (rows {shown})"
+
+
+def _seen(values: Any) -> str:
+    """The first few distinct values, as one would type them."""
+    distinct = list(dict.fromkeys(np.asarray(values).tolist()))
+    return ", ".join(f"{v:g}" if isinstance(v, float) else repr(v) for v in distinct[:5]) + (
+        ", ..." if len(distinct) > 5 else ""
+    )

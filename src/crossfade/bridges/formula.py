@@ -1,0 +1,130 @@
+"""Two regression models from a table and two formulas; the design matrices are formulaic's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from crossfade.bridges.design import Design, read
+from crossfade.types import CrossfadeError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from crossfade.sampling.model import Model
+
+FAMILIES = ("gaussian", "logistic")
+
+
+class Prior(NamedTuple):
+    """Priors of the parameters after `scaling`; `means` and `precisions` hold the exceptions, by name.
+
+    gaussian: coefficient ~ N(mean, variance/precision), 1/variance ~ Gamma(noise_shape, rate noise_rate)
+    logistic: coefficient ~ N(mean, sd^2)
+    """
+
+    mean: float = 0.0
+    means: Mapping[str, float] = {}
+    precision: float = 1.0
+    precisions: Mapping[str, float] = {}
+    noise_shape: float = 0.1
+    noise_rate: float = 0.1
+    sd: float = 10.0
+
+
+def from_formulas(
+    table: pandas.DataFrame,
+    formula_1: str,
+    formula_2: str,
+    *,
+    family: str = "gaussian",
+    prior: Prior = Prior(),  # noqa: B008 - immutable
+    scaling: str = "standardise",
+) -> tuple[Model, Model]:
+    """The models of two formulas with one response; columns of the same name are shared parameters.
+
+    Scaling "standardise" turns every column but the intercept (and a gaussian response) into (x - mean)/sd
+    with n - 1; "centre" subtracts the columns' means and leaves the response alone; "raw" changes nothing.
+    Nothing is centred unless both formulas have an intercept.
+    """
+    return models(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
+
+
+def designs(
+    table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str
+) -> tuple[Design, Design]:
+    """Response and design matrix of both formulas, scaled alike, after all checks of the table."""
+    if family not in FAMILIES:
+        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
+    both = read(table, formula_1, formula_2, scaling=scaling, binary=family == "logistic")
+    if family == "gaussian" and any("variance" in design.names for design in both):
+        raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
+    return both
+
+
+def models(both: tuple[Design, Design], family: str, prior: Prior) -> tuple[Model, Model]:
+    """The models of two designs under one prior."""
+    _check(prior, family, sorted({name for design in both for name in design.names}))
+    first, second = (_model(design, family, prior) for design in both)
+    return first, second
+
+
+def statement(prior: Prior, family: str) -> str:
+    """The priors in one line, for people."""
+    if family == "logistic":
+        text = f"coefficients ~ N({prior.mean:g}, sd {prior.sd:g})"
+        changed = [f"{name} ~ N({mean:g}, sd {prior.sd:g})" for name, mean in prior.means.items()]
+    else:
+        text = f"coefficients ~ N({prior.mean:g}, variance/{prior.precision:g})"
+        changed = [
+            f"{name} ~ N({prior.means.get(name, prior.mean):g}, "
+            f"variance/{prior.precisions.get(name, prior.precision):g})"
+            for name in {**prior.means, **prior.precisions}
+        ]
+    if changed:
+        text += ", but " + ", ".join(changed)
+    if family == "gaussian":
+        text += f"; 1/variance ~ Gamma({prior.noise_shape:g}, rate {prior.noise_rate:g})"
+    return text
+
+
+def _model(design: Design, family: str, prior: Prior) -> Model:
+    mean = np.array([prior.means.get(name, prior.mean) for name in design.names])
+    if family == "logistic":
+        from crossfade.models import logistic
+
+        return logistic.model(design.y, design.columns, design.names, prior_mean=mean, prior_sd=prior.sd)
+    from crossfade.models import linear
+
+    return linear.model(
+        design.y,
+        design.columns,
+        design.names,
+        prior_mean=mean,
+        prior_precision=np.array([prior.precisions.get(name, prior.precision) for name in design.names]),
+        noise=linear.Noise(prior.noise_shape, prior.noise_rate),
+    )
+
+
+def _check(prior: Prior, family: str, names: list[str]) -> None:
+    default = Prior()
+    idle = ("sd",) if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate")
+    for field in idle:
+        if getattr(prior, field) != getattr(default, field):
+            raise CrossfadeError(f"the {family} family has no prior {field}: leave it out")
+    for field in ("means", "precisions"):
+        for name in getattr(prior, field):
+            if name not in names:
+                raise CrossfadeError(f"prior {field} name {name!r}, which no formula has: choose from {names}")
+    positive: dict[str, Any] = {
+        field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate", "sd")
+    }
+    positive |= {f"precision of {name}": value for name, value in prior.precisions.items()}
+    for what, value in positive.items():
+        if not (np.isfinite(value) and value > 0):
+            raise CrossfadeError(f"the prior {what} is {value}: it must be a positive number")
+    for what, value in {"mean": prior.mean, **{f"mean of {n}": v for n, v in prior.means.items()}}.items():
+        if not np.isfinite(value):
+            raise CrossfadeError(f"the prior {what} is {value}: it must be a finite number")

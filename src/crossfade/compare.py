@@ -1,0 +1,147 @@
+"""`compare` and the table of methods: the one place that picks defaults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+from crossfade.analysis.summary import summarise
+from crossfade.sampling.adapt import anneal_at_tangents, measured_length
+from crossfade.sampling.anneal import Interrupted, Observe, Schedule, anneal, chain_keys, nothing, score
+from crossfade.sampling.kernel import Kernel
+from crossfade.sampling.ladder import LadderFn, power, sigmoid
+from crossfade.sampling.model import Model, describe, without_data
+from crossfade.sampling.path import direct, matched, reverse
+from crossfade.sampling.precision import in_float64
+from crossfade.types import Array, CrossfadeError, Leg, Result, Trace
+
+KernelFn = Callable[[Model, Model], Kernel]
+
+
+class Method(NamedTuple):
+    """A row of the table: route, ladder, rungs x draws, estimator."""
+
+    two_legs: bool  # each model from no data, or straight from M1 to M2
+    ladder: LadderFn | str  # a function, or "tangents" / "length": placed by measurement
+    n_rungs: int | None  # None: N x 1, one rung per iteration
+    estimator: str
+
+
+METHODS: dict[str, Method] = {
+    "TI-standard": Method(True, power, 50, "trapezoid"),
+    "TI-optimal": Method(True, "tangents", 50, "corrected_trapezoid"),
+    "CTI": Method(True, power, 50, "controlled"),
+    "NETI": Method(True, power, None, "trapezoid"),
+    "NETI-DIFF": Method(False, sigmoid, None, "trapezoid"),
+    "NETI-DIFF-length": Method(False, "length", None, "trapezoid"),
+    "CTI-DIFF": Method(False, sigmoid, 50, "controlled"),
+    "AIS": Method(False, sigmoid, None, "jarzynski"),
+    "Crooks": Method(False, sigmoid, None, "crooks"),
+    "stepping-stone": Method(False, sigmoid, 50, "stepping_stone"),
+    "BAR": Method(False, sigmoid, 50, "bar"),
+    "MBAR": Method(False, sigmoid, 50, "mbar"),
+}
+
+
+@in_float64
+def compare(
+    m1: Model,
+    m2: Model,
+    *,
+    method: str | Method = "NETI-DIFF",
+    n_iter: int = 64_000,
+    seed: int = 0,
+    n_chains: int = 16,
+    kernel: KernelFn | None = None,
+    log_prior_odds: float = 0.0,
+) -> Result:
+    """The log Bayes factor of M2 over M1 with its standard error over independent chains.
+
+    `n_iter` is the number of kept iterations of each chain on each leg, so that every method evaluates 2 n_iter
+    likelihoods per chain (the straight path both of them at once). Each leg is run both ways: the way back gives
+    the hysteresis. Burn-in comes on top: 1,000 steps at the start, and 20 % at every rung of K x draws.
+    """
+    began = time.perf_counter()
+    row, name = _row(method)
+    _check(row, n_iter, n_chains)
+    sharing = matched(m1, m2)
+    kernel = kernel or _common_kernel(m1, m2)
+    routes = [(m1, m2, +1, "M1 to M2")]
+    if row.two_legs:
+        routes = [(without_data(m1), m1, -1, "no data to M1"), (without_data(m2), m2, +1, "no data to M2")]
+    root = jax.random.key(seed)
+    legs = []
+    for i, (a, b, sign, leg_name) in enumerate(routes):
+        forward, back = _both_ways(a, b, kernel, row, n_iter, chain_keys(jax.random.fold_in(root, i), n_chains))
+        legs.append(Leg(leg_name, sign, forward, back))
+    priors = {key: describe(model.priors[key]) for model in (m1, m2) for key in model.names}
+    about = {
+        "method": name,
+        "estimator": row.estimator,
+        "n_iter": n_iter,
+        "n_chains": n_chains,
+        "seed": seed,
+        "log_prior_odds": float(log_prior_odds),
+        "priors": priors,
+        "tempered_priors": {key: (describe(m1.priors[key]), describe(m2.priors[key])) for key in sharing.tempered},
+    }
+    headline, opinions, differences, gap, warnings = summarise(tuple(legs), row.estimator)
+    about["seconds"] = time.perf_counter() - began
+    return Result(headline, opinions, gap, warnings, tuple(legs), sharing, about, differences)
+
+
+def _row(method: str | Method) -> tuple[Method, str]:
+    if isinstance(method, Method):
+        known = [name for name, row in METHODS.items() if row == method]
+        return method, known[0] if known else "custom"
+    if method not in METHODS:
+        raise CrossfadeError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    return METHODS[method], method
+
+
+def _check(row: Method, n_iter: int, n_chains: int) -> None:
+    if n_chains < 2:
+        raise CrossfadeError(f"n_chains = {n_chains}: the error bar needs at least 2 independent chains")
+    if row.estimator == "controlled" and n_chains < 4:
+        raise CrossfadeError(f"n_chains = {n_chains}: controlled moments need at least 4 chains")
+    least = 100 if row.n_rungs is None else 4 * row.n_rungs
+    if n_iter < least:
+        raise CrossfadeError(f"n_iter = {n_iter} is too short for this method: give at least {least}")
+
+
+def _common_kernel(m1: Model, m2: Model) -> KernelFn:
+    if m1.kernel is None or m1.kernel is not m2.kernel:
+        raise CrossfadeError(
+            "these two models do not come from one world with a sampler of its own: pass kernel=, a function of the "
+            "two ends that returns a Kernel, e.g. kernel=lambda a, b: Metropolis(step)"
+        )
+    return m1.kernel
+
+
+def _both_ways(
+    a: Model, b: Model, kernel: KernelFn, row: Method, n_iter: int, keys: Array
+) -> tuple[Trace, Trace | None]:
+    """The trace there, and the trace back (None if that one was interrupted)."""
+    there, back = (jax.vmap(lambda key, way=way: jax.random.fold_in(key, way))(keys) for way in (0, 1))
+    path, mover = direct(a, b), kernel(a, b)
+    observe: Observe = score if row.estimator == "controlled" else nothing
+    if row.n_rungs is None:
+        schedule = Schedule()
+    else:
+        n_draws = n_iter // row.n_rungs
+        schedule = Schedule(n_draws=n_draws, n_burn=n_draws // 5)
+    if row.ladder == "tangents":
+        forward = anneal_at_tangents(path, mover, row.n_rungs or n_iter, there, schedule)
+    else:
+        pilot = jax.vmap(lambda key: jax.random.fold_in(key, 2))(keys)
+        ladder = row.ladder if callable(row.ladder) else measured_length(path, mover, pilot)
+        forward, _ = anneal(path, mover, ladder(row.n_rungs or n_iter), there, schedule=schedule, observe=observe)
+    try:
+        mirrored = 1 - forward.tau[::-1]
+        reverse_trace, _ = anneal(reverse(path), kernel(b, a), mirrored, back, schedule=schedule, observe=observe)
+    except Interrupted:
+        return forward, None
+    return forward, reverse_trace

@@ -1,0 +1,183 @@
+"""Standard errors against closed forms, and their calibration over repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from analysis.gaussian_path import GaussianPath, sweep_of_works
+from assertions import assert_estimate, rng
+
+from crossfade.analysis import (
+    combine,
+    crooks,
+    effective_draws,
+    jackknife,
+    jackknife_pair,
+    paper_variance,
+    partial_integrals,
+    relaxation,
+    stepping_stone,
+    trapezoid,
+    within_chain,
+)
+from crossfade.types import CrossfadeError, Estimate, Trace
+
+PATH, TAU = GaussianPath(), np.linspace(0, 1, 4)
+
+
+def calibrated(z: list[float]) -> bool:
+    """Whether the mean square of the z-scores is 1 within 4 of its standard errors (a little above for t)."""
+    return bool(abs(np.mean(np.square(z)) - 1.05) < 0.05 + 4 * np.sqrt(2 / len(z)))
+
+
+def test_the_jackknife_of_a_linear_estimator_is_the_standard_error() -> None:
+    trace = PATH.sweep(rng(500), TAU, 12, 0.5)
+    each = partial_integrals(trace)[:, -1]
+    estimate = jackknife(trace, trapezoid, "mine")
+    assert estimate.value == pytest.approx(each.mean(), abs=1e-12)
+    assert estimate.error == pytest.approx(each.std(ddof=1) / np.sqrt(12), rel=1e-12)
+    assert (estimate.dof, estimate.name) == (11, "mine")
+
+
+def test_the_jackknife_is_calibrated_for_a_nonlinear_estimator() -> None:
+    z = []
+    for i in range(200):
+        estimate = jackknife(PATH.equilibrium(rng(1000 + i), TAU, 24, 40), stepping_stone)
+        z.append((estimate.value - PATH.truth) / estimate.error)
+    assert calibrated(z)
+    assert not calibrated([2 * score for score in z])  # the wrong twin: an error half as large
+
+
+def test_one_chain_is_refused() -> None:
+    with pytest.raises(CrossfadeError, match="needs 2 chains or more: run more, or use within_chain"):
+        jackknife(PATH.equilibrium(rng(501), TAU, 1, 50), trapezoid)
+
+
+def test_a_pair_adds_the_variances_of_its_sides() -> None:
+    forward, reverse = sweep_of_works(rng(502).normal(size=9)), sweep_of_works(rng(503).normal(2, 3, size=5))
+
+    def difference(a: Trace, b: Trace) -> float:
+        return float(a.log_ratio[:, 0].mean() - b.log_ratio[:, 0].mean())
+
+    estimate = jackknife_pair(forward, reverse, difference, "pair")
+    v = [trace.log_ratio[:, 0, 0].var(ddof=1) / trace.n_chains for trace in (forward, reverse)]
+    assert estimate.error == pytest.approx(np.sqrt(sum(v)))
+    assert estimate.dof == pytest.approx(sum(v) ** 2 / (v[0] ** 2 / 8 + v[1] ** 2 / 4))  # Welch
+    assert estimate.name == "pair"
+    with pytest.raises(CrossfadeError, match="2 chains or more"):
+        jackknife_pair(forward, reverse.take(chains=slice(0, 1)), crooks)
+
+
+def test_combine_signs_values_adds_variances_and_counts_freedom() -> None:
+    first, second = Estimate(3.0, 0.3, 10), Estimate(1.0, 0.4, 5)
+    total = combine([(1, first), (-1, second)], "difference")
+    assert (total.value, total.error, total.name) == (2.0, pytest.approx(0.5), "difference")
+    assert total.dof == pytest.approx(0.25**2 / (0.09**2 / 10 + 0.16**2 / 5))
+    assert combine([(-1, first)]).dof == pytest.approx(10)
+    assert combine([(1, first._replace(error=0.0)), (1, second._replace(error=0.0))]).dof == pytest.approx(15)
+
+
+def test_relaxation_reads_the_line_at_infinite_length() -> None:
+    lengths, errors = [100, 200, 400, 800], [0.1, 0.2, 0.05, 0.3]
+    runs = [(n, Estimate(2.5 - 40 / n, e, 9)) for n, e in zip(lengths, errors, strict=True)]
+    estimate = relaxation(runs)
+    design = np.stack([np.ones(4), 1 / np.array(lengths)], axis=1)
+    covariance = np.linalg.inv(design.T @ np.diag(1 / np.square(errors)) @ design)
+    assert estimate.value == pytest.approx(2.5, abs=1e-10)
+    assert estimate.error == pytest.approx(np.sqrt(covariance[0, 0]))
+    assert 9 <= estimate.dof <= 36
+    two = relaxation(runs[:2])  # a line through two points, extrapolated by hand
+    assert two.error == pytest.approx(np.hypot(2 * 0.2, 0.1))
+    assert two.dof == pytest.approx((0.16 + 0.01) ** 2 / ((0.16**2 + 0.01**2) / 9))
+
+
+def test_relaxation_removes_the_lag_of_short_sweeps() -> None:
+    def run(n: int) -> Estimate:
+        return jackknife(PATH.sweep(rng(3000 + n), np.linspace(0, 1, n), 400, 0.9), trapezoid)
+
+    runs = [(n, run(n)) for n in (100, 200, 400, 800)]
+    assert_estimate(relaxation(runs), PATH.truth, max_error=0.04)
+    with pytest.raises(AssertionError, match="sigma"):  # the wrong twin: the shortest run as it is
+        assert_estimate(runs[0][1], PATH.truth, max_error=0.08)
+
+
+def test_relaxation_refuses_what_it_cannot_extrapolate() -> None:
+    one = Estimate(1.0, 0.1, 9)
+    for runs in ([], [(100, one)], [(100, one), (100, one)]):
+        with pytest.raises(CrossfadeError, match="2 lengths or more"):
+            relaxation(runs)
+    with pytest.raises(CrossfadeError, match="positive errors"):
+        relaxation([(100, one), (200, Estimate(1.0, 0.0, 9))])
+
+
+def test_blocks_within_one_chain_are_calibrated_under_autocorrelation() -> None:
+    """AR(1) with rho = 0.8 along the chain: nine times the variance of independent draws."""
+    honest, naive = [], []
+    for i in range(150):
+        trace = PATH.equilibrium(rng(2000 + i), TAU, 1, 3000, rho=0.8)
+        estimate = within_chain(trace, stepping_stone)
+        honest.append((estimate.value - PATH.truth) / estimate.error)
+        every = trace._replace(log_ratio=np.moveaxis(trace.log_ratio, 2, 0).reshape(3000, 4, 1), extra={})
+        weights = [np.exp(d * every.log_ratio[:, k, 0]) for k, d in enumerate(np.diff(TAU))]
+        independent = np.sqrt(sum(w.var() / w.mean() ** 2 / w.size for w in weights))
+        naive.append((estimate.value - PATH.truth) / independent)
+    assert calibrated(honest)
+    assert not calibrated(naive)
+
+
+def test_blocks_are_cut_from_every_chain_and_lengthen_with_the_autocorrelation() -> None:
+    fast = PATH.equilibrium(rng(505), TAU, 3, 1000)
+    estimate = within_chain(fast, trapezoid, "blocks")
+    assert estimate.value == trapezoid(fast)
+    assert (estimate.dof, estimate.name) == (3 * 7 - 1, "blocks")
+    each = fast.log_ratio[:, :, 1000 - 7 * 142 :].reshape(3, 4, 7, 142).mean(axis=3)
+    area = np.moveaxis(each, 1, 2).reshape(21, 4) @ (np.array([0.5, 1, 1, 0.5]) / 3)
+    assert estimate.error == pytest.approx(area.std(ddof=1) / np.sqrt(21))
+    slow = PATH.equilibrium(rng(506), TAU, 3, 5000, rho=0.97)  # a memory of 66 draws: about 7 blocks a chain
+    assert 6 <= within_chain(slow, trapezoid, n_blocks=60).dof + 1 <= 30
+    assert within_chain(fast, trapezoid, n_blocks=6).dof == 5
+
+
+def test_blocks_shorter_than_the_memory_are_refused() -> None:
+    stuck = PATH.equilibrium(rng(507), TAU, 1, 1000, rho=0.99)
+    with pytest.raises(CrossfadeError, match=r"autocorrelation time .*draw more, or run replicate chains"):
+        within_chain(stuck, trapezoid)
+    with pytest.raises(CrossfadeError, match="needs equilibrium draws, 4 or more"):
+        within_chain(PATH.sweep(rng(508), TAU, 4, 0.5), trapezoid)
+
+
+def test_effective_draws_of_an_autoregression() -> None:
+    """With s = 1 the ratio is linear in x, so its autocorrelation time is (1 + rho) / (1 - rho) = 3."""
+    trace = GaussianPath(s=1.0).equilibrium(rng(509), TAU, 4, 5000, rho=0.5)
+    np.testing.assert_allclose(effective_draws(trace), 20000 / 3, rtol=0.2)
+    ratio = trace.log_ratio.copy()
+    ratio[:, 0][ratio[:, 0] < np.median(ratio[:, 0]) - 1] = -np.inf  # ranks stand in where there is no mean
+    np.testing.assert_allclose(effective_draws(trace._replace(log_ratio=ratio)), 20000 / 3, rtol=0.25)
+
+
+def independent_sweeps(seed: int, tau: np.ndarray, rho: float = 0.0) -> Trace:
+    """N x 1 draws in equilibrium at every rung, AR(1) along the ladder."""
+    along = PATH.equilibrium(rng(seed), np.array([0.0]), 300, len(tau), rho).extra["theta"][:, 0, :, 0]
+    x = PATH.centre(tau) + along / np.sqrt(PATH.precision(tau))
+    return Trace(tau, PATH.ratio(x)[..., None], np.ones(x.shape), False)
+
+
+def test_the_variance_of_the_paper() -> None:
+    """Right for independent draws on a ladder with fine ends; two draws on a linear one; blind to memory."""
+    half = (np.arange(501) / 1000) ** 3 * 4
+    sigmoid = np.concatenate([half, 1 - half[-2::-1]])
+    trace = independent_sweeps(510, sigmoid)
+    true = partial_integrals(trace)[:, -1].var(ddof=1)
+    guess = paper_variance(trace)
+    assert guess.shape == (300,)
+    assert guess.mean() == pytest.approx(true, rel=0.35)  # 4 sigma of the variance of 300 runs
+    assert guess.std() < 0.2 * guess.mean()
+    linear = independent_sweeps(511, np.linspace(0, 1, 1001))
+    ends = linear.log_ratio[:, -1, 0] - linear.log_ratio[:, 0, 0]
+    np.testing.assert_allclose(paper_variance(linear), ends / 1000, rtol=1e-9)
+    assert paper_variance(linear).std() > 0.5 * paper_variance(linear).mean()
+    assert (paper_variance(linear) < 0).any()
+    sticky = independent_sweeps(512, sigmoid, rho=0.95)
+    assert partial_integrals(sticky)[:, -1].var(ddof=1) > 8 * paper_variance(sticky).mean()
+    with pytest.raises(CrossfadeError, match="sweeps of N x 1"):
+        paper_variance(PATH.equilibrium(rng(513), TAU, 2, 5))

@@ -1,0 +1,161 @@
+"""A stored run is the run: lossless, all or nothing, and never mistaken for something else."""
+
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+from crossfade.app import store
+from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
+
+
+def trace(seed: int, *, n_chains=4, n_rungs=30, n_draws=1, extra=False) -> Trace:
+    rng = np.random.default_rng(seed)
+    log_ratio = rng.normal(size=(n_chains, n_rungs, n_draws))
+    log_ratio[0, 0, 0], log_ratio[1, 1, 0] = -np.inf, np.nan
+    acceptance = rng.uniform(size=(n_chains, n_rungs)).astype(np.float32)
+    recorded = {name: rng.normal(size=(*log_ratio.shape, 3)) for name in ("theta", "score")} if extra else {}
+    recorded |= {"swapped": log_ratio > 0, "count": np.arange(log_ratio.size).reshape(log_ratio.shape)} if extra else {}
+    return Trace(np.linspace(0, 1, n_rungs) ** 5, log_ratio, acceptance, n_draws > 1, recorded)
+
+
+def result(**changes) -> Result:
+    run = Result(
+        log_bayes_factor=Estimate(8.8571, 0.008, 15.0, "trapezoid"),
+        opinions={
+            "bar": Estimate(8.86, 0.01, 15.0, "bar"),
+            "jarzynski": Estimate(np.inf, np.nan, 3.0, "Jarzynski"),
+        },
+        hysteresis=Estimate(-0.01, 0.02, 30.0, "hysteresis"),
+        warnings=("first warning: σ > 3", "second"),
+        legs=(
+            Leg("no data → M1 / prior", -1, trace(1, n_draws=5, extra=True), None),
+            Leg("no data → M2", 1, trace(2), trace(3)),
+        ),
+        sharing=Sharing(("Intercept", "variance"), ("x",), (), ("Intercept",)),
+        differences={"bar": Estimate(0.003, 0.001, 15.0, "bar - trapezoid")},
+        about={
+            "method": "NETI",
+            "n_iter": np.int64(64000),
+            "seed": 0,
+            "ladder": np.array([0.0, 1.0]),
+            "nested": {"a": [1]},
+        },
+    )
+    return run._replace(**changes)
+
+
+def same(a, b) -> bool:
+    """Equal in every bit, NaN equal to NaN, types and dtypes included."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and (a == b or (a != a and b != b))
+
+
+def test_round_trip_is_lossless(tmp_path):
+    run = result()
+    store.save(run, tmp_path / "run.nc")
+    back = store.load(tmp_path / "run.nc")
+    expected_about = {**run.about, "n_iter": 64000, "ladder": [0.0, 1.0]}
+    assert same(run._replace(about=expected_about), back)
+    assert not same(run, back._replace(warnings=()))  # the comparison itself can fail
+    assert not same(run.legs, back.legs[:1])
+
+
+def test_round_trip_without_the_optional_parts(tmp_path):
+    run = result(opinions={}, hysteresis=None, warnings=(), legs=(Leg("M1 → M2", 1, trace(1), None),), about={})
+    store.save(run, tmp_path / "run.nc")
+    assert same(run, store.load(tmp_path / "run.nc"))
+
+
+def test_long_texts_fit(tmp_path):
+    run = result(warnings=("w" * 100_000,), about={"note": "n" * 200_000})
+    store.save(run, tmp_path / "run.nc")
+    assert same(run, store.load(tmp_path / "run.nc"))
+
+
+def test_the_file_says_what_it_is_and_is_compressed(tmp_path):
+    still = trace(1, n_chains=16, n_rungs=2000)
+    still = still._replace(log_ratio=np.zeros_like(still.log_ratio), acceptance=np.ones_like(still.acceptance))
+    store.save(result(legs=(Leg("M1 → M2", 1, still, still),)), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc") as file:
+        assert (file.attrs["kind"], file.attrs["format"], file.attrs["crossfade_version"]) == (
+            "crossfade run",
+            1,
+            "0.1.0",
+        )
+    assert (tmp_path / "run.nc").stat().st_size < still.log_ratio.nbytes / 2
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
+    store.save(result(), tmp_path / "run.nc")
+    before = (tmp_path / "run.nc").read_bytes()
+    with pytest.raises(TypeError, match="cannot store"):
+        store.save(result(about={"model": object()}), tmp_path / "run.nc")
+    torn = result(legs=(Leg("M1 → M2", 1, trace(1)._replace(extra={"odd": np.array([object()] * 4)}), None),))
+    with pytest.raises(Exception, match=r".+"):
+        store.save(torn, tmp_path / "run.nc")
+    assert (tmp_path / "run.nc").read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.nc"]
+
+
+def test_missing_folder_file_as_folder(tmp_path):
+    with pytest.raises(CrossfadeError, match=r"folder .*nowhere does not exist: create it"):
+        store.save(result(), tmp_path / "nowhere" / "run.nc")
+    with pytest.raises(CrossfadeError, match="is a folder"):
+        store.save(result(), tmp_path)
+
+
+def test_files_that_are_no_runs(tmp_path):
+    with pytest.raises(CrossfadeError, match=r"there is no file .*run.nc"):
+        store.load(tmp_path / "run.nc")
+    (tmp_path / "text.nc").write_text("y,x\n1,2\n")
+    with pytest.raises(CrossfadeError, match=r"text.nc is not a crossfade run \(not a netCDF-4 file\)"):
+        store.load(tmp_path / "text.nc")
+    with h5py.File(tmp_path / "other.nc", "w") as file:
+        file["x"] = np.arange(3)
+    with pytest.raises(CrossfadeError, match=r"other.nc is netCDF but not a crossfade run"):
+        store.load(tmp_path / "other.nc")
+
+
+def test_a_newer_format_asks_for_an_upgrade(tmp_path):
+    store.save(result(), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        file.attrs["format"], file.attrs["crossfade_version"] = 2, "9.9"
+    with pytest.raises(CrossfadeError, match=r"written by crossfade 9.9.*upgrade crossfade"):
+        store.load(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9])
+def test_a_truncated_file_is_damaged(tmp_path, keep):
+    path = tmp_path / "run.nc"
+    store.save(result(), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(keep * len(whole))])
+    with pytest.raises(CrossfadeError, match=r"run.nc is damaged and cannot be read"):
+        store.load(path)
+
+
+def test_a_flipped_byte_in_the_data_is_noticed(tmp_path):
+    path = tmp_path / "run.nc"
+    store.save(result(), path)
+    with h5py.File(path) as file:
+        place = file["leg_1/forward/log_ratio"].id.get_chunk_info(0).byte_offset
+    whole = bytearray(path.read_bytes())
+    whole[place + 40] ^= 0xFF
+    path.write_bytes(whole)
+    with pytest.raises(CrossfadeError, match="damaged"):
+        store.load(path)
+
+
+def test_a_run_with_a_part_missing_is_damaged(tmp_path):
+    store.save(result(), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "a") as file:
+        del file["estimates"]
+    with pytest.raises(CrossfadeError, match="damaged"):
+        store.load(tmp_path / "run.nc")
