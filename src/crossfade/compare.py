@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import jax
+import numpy as np
 
 from crossfade.analysis.summary import summarise
 from crossfade.sampling.adapt import anneal_at_tangents, measured_length
@@ -14,7 +16,7 @@ from crossfade.sampling.anneal import Interrupted, Observe, Schedule, anneal, ch
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.model import Model, describe, without_data
-from crossfade.sampling.path import direct, matched, reverse
+from crossfade.sampling.path import Path, direct, matched, reverse
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Leg, Result, Trace
 
@@ -72,11 +74,17 @@ def compare(
     routes = [(m1, m2, +1, "M1 to M2")]
     if row.two_legs:
         routes = [(without_data(m1), m1, -1, "no data to M1"), (without_data(m2), m2, +1, "no data to M2")]
-    root = jax.random.key(seed)
-    legs = []
-    for i, (a, b, sign, leg_name) in enumerate(routes):
-        forward, back = _both_ways(a, b, kernel, row, n_iter, chain_keys(jax.random.fold_in(root, i), n_chains))
-        legs.append(Leg(leg_name, sign, forward, back))
+    ways = [_Ways(a, b, kernel, row, n_iter, _keys(seed, i, n_chains)) for i, (a, b, _, _) in enumerate(routes)]
+    legs: list[Leg] = []
+    for way, (_, _, sign, leg_name) in zip(ways, routes, strict=True):
+        try:
+            legs.append(Leg(leg_name, sign, way.there(), None))
+        except Interrupted as stop:
+            stop.legs = (*legs, Leg(leg_name, sign, stop.trace, None))
+            raise
+    with suppress(Interrupted):  # the way there is already an answer; without the way back it has no hysteresis
+        for i, way in enumerate(ways):
+            legs[i] = legs[i]._replace(reverse=way.back(legs[i].forward.tau))
     priors = {key: describe(model.priors[key]) for model in (m1, m2) for key in model.names}
     about = {
         "method": name,
@@ -121,27 +129,46 @@ def _common_kernel(m1: Model, m2: Model) -> KernelFn:
     return m1.kernel
 
 
-def _both_ways(
-    a: Model, b: Model, kernel: KernelFn, row: Method, n_iter: int, keys: Array
-) -> tuple[Trace, Trace | None]:
-    """The trace there, and the trace back (None if that one was interrupted)."""
-    there, back = (jax.vmap(lambda key, way=way: jax.random.fold_in(key, way))(keys) for way in (0, 1))
-    path, mover = direct(a, b), kernel(a, b)
-    observe: Observe = score if row.estimator == "controlled" else nothing
-    if row.n_rungs is None:
-        schedule = Schedule()
-    else:
-        n_draws = n_iter // row.n_rungs
-        schedule = Schedule(n_draws=n_draws, n_burn=n_draws // 5)
-    if row.ladder == "tangents":
-        forward = anneal_at_tangents(path, mover, row.n_rungs or n_iter, there, schedule)
-    else:
-        pilot = jax.vmap(lambda key: jax.random.fold_in(key, 2))(keys)
-        ladder = row.ladder if callable(row.ladder) else measured_length(path, mover, pilot)
-        forward, _ = anneal(path, mover, ladder(row.n_rungs or n_iter), there, schedule=schedule, observe=observe)
-    try:
-        mirrored = 1 - forward.tau[::-1]
-        reverse_trace, _ = anneal(reverse(path), kernel(b, a), mirrored, back, schedule=schedule, observe=observe)
-    except Interrupted:
-        return forward, None
-    return forward, reverse_trace
+def _keys(seed: int, leg: int, n_chains: int) -> Array:
+    return chain_keys(jax.random.fold_in(jax.random.key(seed), leg), n_chains)
+
+
+class _Ways(NamedTuple):
+    """How one leg is run there and back."""
+
+    a: Model
+    b: Model
+    kernel: KernelFn
+    row: Method
+    n_iter: int
+    keys: Array
+
+    def there(self) -> Trace:
+        path, kernel, row = direct(self.a, self.b), self.kernel(self.a, self.b), self.row
+        if row.ladder == "tangents":
+            return anneal_at_tangents(path, kernel, self._n_rungs, self._own_keys(0), self._schedule)
+        ladder = row.ladder if callable(row.ladder) else measured_length(path, kernel, self._own_keys(2))
+        return self._run(path, kernel, ladder(self._n_rungs), 0)
+
+    def back(self, tau: np.ndarray) -> Trace:
+        path = reverse(direct(self.a, self.b))
+        return self._run(path, self.kernel(self.b, self.a), 1 - tau[::-1], 1)
+
+    def _run(self, path: Path, kernel: Kernel, tau: np.ndarray, direction: int) -> Trace:
+        observe: Observe = score if self.row.estimator == "controlled" else nothing
+        keys = self._own_keys(direction)
+        return anneal(path, kernel, tau, keys, schedule=self._schedule, observe=observe)[0]
+
+    def _own_keys(self, direction: int) -> Array:
+        return jax.vmap(lambda key: jax.random.fold_in(key, direction))(self.keys)
+
+    @property
+    def _n_rungs(self) -> int:
+        return self.row.n_rungs or self.n_iter
+
+    @property
+    def _schedule(self) -> Schedule:
+        if self.row.n_rungs is None:
+            return Schedule()
+        n_draws = self.n_iter // self.row.n_rungs
+        return Schedule(n_draws=n_draws, n_burn=n_draws // 5)

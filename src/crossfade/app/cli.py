@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from crossfade import __version__
 from crossfade.app.table import console, number, report, with_error
-from crossfade.types import CrossfadeError
+from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing
 
 # Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
 METHODS = (
@@ -133,7 +134,6 @@ def compare(
     from crossfade.compare import compare as run
 
     m1, m2 = models(both, family, prior)
-    result = run(m1, m2, method=method, n_iter=n_iter, seed=seed, n_chains=n_chains, log_prior_odds=log_prior_odds)
     about = {
         "M1": formula_1,
         "M2": formula_2,
@@ -141,6 +141,15 @@ def compare(
         "scale": both[0].scale,
         "prior": statement(prior, family),
     }
+    settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
+    try:
+        result = run(m1, m2, **settings, log_prior_odds=log_prior_odds)
+    except KeyboardInterrupt as stop:
+        legs = getattr(stop, "legs", ())
+        if out is not None and legs:
+            store.save(unfinished(legs, {**settings, **about}), out)
+            raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
+        raise
     result = result._replace(about={**result.about, **about})
     console().print(report(result))
     if out is not None:
@@ -193,13 +202,22 @@ def keep_compiled() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
+def unfinished(legs: tuple[Leg, ...], about: dict[str, Any]) -> Result:
+    """What there is of a stopped run: traces, and no answer."""
+    none = Estimate(math.nan, math.nan, math.nan, "none")
+    warning = f"the run was stopped at tau = {legs[-1].forward.tau[-1]:.3g}: there is no answer"
+    return Result(none, {}, None, (warning,), legs, Sharing((), (), (), ()), about)
+
+
 def _kept(stop: KeyboardInterrupt) -> str:
     trace = getattr(stop, "trace", None)
-    if trace is None or len(trace.tau) == 0:
+    if trace is None:
+        return str(stop) or "Nothing was stored."
+    if len(trace.tau) == 0:
         return "Nothing was finished, nothing was stored."
     return (
         f"{trace.n_chains} chains had finished {len(trace.tau):,} rungs of a path, up to tau = "
-        f"{trace.tau[-1]:.3g}, which is of use only as a whole: nothing was stored. Try a smaller --n-iter."
+        f"{trace.tau[-1]:.3g}. Give --out to keep such a run, or try a smaller --n-iter."
     )
 
 

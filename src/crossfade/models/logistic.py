@@ -74,7 +74,7 @@ def hmc(m1: Model, m2: Model) -> HMC:
     """HMC whitened at every tau by the curvatures of both ends; a quarter turn makes draws nearly independent."""
     names = tuple(dict.fromkeys(m1.names + m2.names))
     roots = (_curvature_root(m1, m2, names), _curvature_root(m2, m1, names))
-    n_leapfrog = 3
+    n_leapfrog = 2
     return HMC(Whitening(pencil(*roots), names), np.pi / 2 / n_leapfrog, n_leapfrog)
 
 
@@ -93,7 +93,7 @@ def paper_metropolis(m1: Model, m2: Model) -> Metropolis:
     return Metropolis(Diagonal(sd, up, down, cap=np.asarray(10.0)))
 
 
-def mode_and_precision(m: Model) -> tuple[np.ndarray, np.ndarray]:
+def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mode by damped Newton steps, and the curvature of the log likelihood there (without the prior's)."""
     mean = np.array([float(m.priors[name].loc) for name in m.names])
     prior = np.array([float(m.priors[name].scale) ** -2 for name in m.names])
@@ -119,7 +119,7 @@ def mode_and_precision(m: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def _curvature_root(m: Model, other: Model, names: tuple[str, ...]) -> np.ndarray:
     """A root of (curvature of the log likelihood at the mode + prior precision), zero-padded to the union."""
-    _, curvature = mode_and_precision(m)
+    _, curvature = mode_and_curvature(m)
     precision = np.zeros((len(names), len(names)))
     where = [names.index(name) for name in m.names]
     precision[np.ix_(where, where)] = curvature

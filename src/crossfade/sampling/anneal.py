@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.sampling.path import Path
 from crossfade.sampling.precision import in_float64
-from crossfade.types import Array, CrossfadeError, State, Theta, Trace
+from crossfade.types import Array, CrossfadeError, Leg, State, Theta, Trace
 
 Observe = Callable[[State, Path, Array], dict[str, Array]]
 
@@ -36,6 +36,7 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"stopped after {len(trace.tau)} finished rungs")
         self.trace = trace
         self.state = state
+        self.legs: tuple[Leg, ...] = ()  # what a comparison had when it was stopped
 
 
 class BrokenEnergy(CrossfadeError):
