@@ -42,7 +42,7 @@ def stepping_stone(trace: Trace) -> float:
 def bar(trace: Trace) -> float:
     """Bennett's acceptance ratio between neighbouring rungs, summed (Bennett 1976; see bar_difference)."""
     require(trace, "bar")
-    return float(sum(_bar_steps(*ratios(trace))))
+    return float(sum(bar_steps(*ratios(trace))))
 
 
 def mbar(trace: Trace) -> float:
@@ -135,7 +135,7 @@ def mbar_log_z(tau: np.ndarray, samples: Sequence[np.ndarray]) -> np.ndarray:
     n = np.array([len(r) for r in samples])
     finite = [r[np.isfinite(r)] for r in samples]
     target, ratio = np.array([len(r) for r in finite]), np.concatenate(finite)
-    log_z = np.concatenate([[0.0], np.cumsum(_bar_steps(tau, samples))])
+    log_z = np.concatenate([[0.0], np.cumsum(bar_steps(tau, samples))])
     total, joint = responsibilities(ratio, tau, np.log(n) - log_z)
     for _ in range(100):
         gradient = target - total
@@ -187,7 +187,7 @@ def ratios(trace: Trace) -> tuple[np.ndarray, list[np.ndarray]]:
     return tau, [trace.log_ratio[:, trace.tau == t].reshape(-1).astype(float) for t in tau]
 
 
-def _bar_steps(tau: np.ndarray, samples: Sequence[np.ndarray]) -> list[float]:
+def bar_steps(tau: np.ndarray, samples: Sequence[np.ndarray]) -> list[float]:
     steps = []
     for k, d in enumerate(np.diff(tau)):
         try:

@@ -46,7 +46,8 @@ def summarise(legs: tuple[Leg, ...], estimator: str) -> Summary:
         for name in estimates
     }
     gap = _hysteresis(legs, estimator) if two_sided else None
-    return Summary(headline, estimates, differences, gap, _warnings(legs, estimator, differences, gap))
+    warnings = _warnings(legs, headline, differences, gap)
+    return Summary(headline, estimates, differences, gap, warnings)
 
 
 # An estimate jackknifed over the forward chains and over the reverse chains (which it may not depend on).
@@ -96,6 +97,23 @@ def _controlled_trapezoid(trace: Trace) -> float:
     return trapezoid(trace) - float(np.diff(trace.tau) ** 2 @ np.diff(variance) / 12)
 
 
+def discretisation(trace: Trace, estimator: str) -> float:
+    """What the sum over rungs still misses, from every other rung left out: |T_h - T_2h| / (2^p - 1), order p."""
+    order = {"trapezoid": 2, "corrected_trapezoid": 4, "controlled": 4}.get(estimator)
+    if order is None or len(trace.tau) < 4:
+        return 0.0
+    whole, function = prepared(trace, estimator)
+    last = len(trace.tau) - 1
+    kept = np.unique([*range(0, last, 2), last])
+    half = whole._replace(
+        tau=whole.tau[kept],
+        log_ratio=whole.log_ratio[:, kept],
+        acceptance=whole.acceptance[:, kept],
+        extra={name: values[:, kept] for name, values in whole.extra.items()},
+    )
+    return abs(function(whole) - function(half)) / (2**order - 1)
+
+
 def way_back(leg: Leg) -> Trace:
     """The reverse trace of a leg."""
     if leg.reverse is None:
@@ -123,9 +141,11 @@ def _unlikely(estimate: Estimate) -> bool:
 
 
 def _warnings(
-    legs: tuple[Leg, ...], estimator: str, differences: dict[str, Estimate], gap: Estimate | None
+    legs: tuple[Leg, ...], headline: Estimate, differences: dict[str, Estimate], gap: Estimate | None
 ) -> tuple[str, ...]:
-    found = []
+    found, estimator = [], headline.name
+    if headline.error > 1:
+        found.append(f"the error bar is {headline.error:.2g}: this is no answer yet. Raise n_iter.")
     if gap is not None and _unlikely(gap):
         found.append(
             f"the run there and the run back differ by {gap.value:.3g} ({abs(sigmas(gap)):.1f} sigma): the chains lag "
@@ -154,6 +174,13 @@ def _warnings_of(leg: Leg, estimator: str) -> list[str]:
         if weight.max() > 0.5 * weight.sum():
             found.append(f"{leg.name}: one sweep carries more than half of the weight. Raise n_iter or n_chains.")
     if trace.equilibrium:
+        error = replicates(*prepared(trace, estimator)).estimate().error
+        coarse = discretisation(trace, estimator)
+        if coarse > error:
+            found.append(
+                f"{leg.name}: half of the rungs would move {estimator} by so much that some {coarse:.2g} is still "
+                f"missing, more than the error bar of {error:.2g}. Add rungs, or use bar or mbar."
+            )
         if estimator in ("stepping_stone", "bar", "mbar"):
             overlap, low, high = weakest_overlap(trace)
             if overlap < 0.03:

@@ -212,7 +212,7 @@ def unfinished(legs: tuple[Leg, ...], about: dict[str, Any]) -> Result:
 def _kept(stop: KeyboardInterrupt) -> str:
     trace = getattr(stop, "trace", None)
     if trace is None:
-        return str(stop) or "Nothing was stored."
+        return str(stop) or "Nothing was finished, nothing was stored."
     if len(trace.tau) == 0:
         return "Nothing was finished, nothing was stored."
     return (
