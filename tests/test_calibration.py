@@ -110,7 +110,7 @@ def test_relaxation():
     assert_calibrated(fits, TRUTH)
     # the wrong twin: the shortest sweep alone is too low by its dissipated work
     with pytest.raises(AssertionError, match="mean z"):
-        assert_calibrated([jackknife(part, trapezoid) for part in repeats(sweeps(100))], TRUTH)
+        assert_calibrated([jackknife(part, trapezoid) for part in repeats(sweeps(12))], TRUTH)
 
 
 def test_an_error_bar_that_lies_is_caught():
@@ -128,5 +128,5 @@ def test_an_error_bar_that_lies_is_caught():
             log_ratio=one.log_ratio[0].T[:, :, None], acceptance=np.repeat(one.acceptance, one.n_draws, axis=0)
         )
         naive.append(jackknife(apart, trapezoid))
-    with pytest.raises(AssertionError, match="variance of z"):
-        assert_calibrated(naive, float(np.mean([e.value for e in naive])))
+    z = np.array([(e.value - np.mean([e.value for e in naive])) / e.error for e in naive])
+    assert z.var(ddof=1) > 4

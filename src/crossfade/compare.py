@@ -54,7 +54,7 @@ def compare(
     m2: Model,
     *,
     method: str | Method = "NETI-DIFF",
-    n_iter: int = 64_000,
+    n_iter: int = 16_000,
     seed: int = 0,
     n_chains: int = 16,
     kernel: KernelFn | None = None,

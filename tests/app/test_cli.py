@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 from crossfade.app import cli, store
 from crossfade.data import load
-from crossfade.types import CrossfadeError, Trace
+from crossfade.types import CrossfadeError, Leg, Trace
 
 QUICK = ["--n-iter", "2000", "--n-chains", "8"]  # one size, so that what was compiled once serves again
 PRIORS = ["--prior-mean", "0.5", "--prior-mean", "x=0.25", "--prior-precision", "2", "--noise-shape", "0.3"]
@@ -243,6 +242,26 @@ def test_interrupt_says_what_was_finished(folder, monkeypatch):
     assert not (folder / "stopped.nc").exists()
 
 
+def test_an_interrupted_run_is_kept_but_is_no_answer(folder, monkeypatch):
+    from crossfade.sampling.anneal import Interrupted
+
+    part = Trace(np.array([0.0, 0.1, 0.25]), np.zeros((4, 3, 1)), np.ones((4, 3)), False)
+    stop = Interrupted(part, None)
+    stop.legs = (Leg("M1 to M2", 1, part, None),)
+    stopped = interrupted_by(stop, folder, monkeypatch)
+    assert stopped.exit_code == 130 and "unfinished run is kept in" in words(stopped.stderr)
+    monkeypatch.undo()
+    from crossfade.app import store
+
+    np.testing.assert_array_equal(store.load(folder / "stopped.nc").legs[0].forward.tau, part.tau)
+    (folder / "kept.nc").write_bytes((folder / "stopped.nc").read_bytes())
+    (folder / "stopped.nc").unlink()
+    shown = run("estimate", folder / "kept.nc")
+    assert shown.exit_code == 2 and "stopped at tau = 0.25" in words(shown.stderr)
+    refused = run("estimate", folder / "kept.nc", "--with", "trapezoid")
+    assert refused.exit_code == 2 and "finish the interrupted run" in words(refused.stderr)
+
+
 def test_interrupt_before_the_first_rung(folder, monkeypatch):
     stopped = interrupted_by(KeyboardInterrupt(), folder, monkeypatch)
     assert stopped.exit_code == 130 and "Nothing was finished" in stopped.stderr
@@ -253,15 +272,13 @@ def test_a_bug_is_not_dressed_up_as_a_message(folder, monkeypatch):
     assert interrupted_by(CrossfadeError("say what [x]"), folder, monkeypatch).stderr == "Error: say what [x]\n"
 
 
-def test_help_is_quick_and_names_everything():
-    seconds = []
-    for _ in range(3):  # the best of three: other tests may keep the machine busy
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "crossfade.app.cli", "--help"]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        seconds.append(time.perf_counter() - began)
-    assert all(command in shown for command in ("demo", "compare", "estimate"))
-    assert min(seconds) < 1
+def test_help_names_everything_and_waits_for_nothing_slow():
+    command = [sys.executable, "-X", "importtime", "-m", "crossfade.app.cli", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert all(command in shown.stdout for command in ("demo", "compare", "estimate"))
+    imported = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
+    assert "rich" in imported and "typer" in imported  # the list is read as it should be
+    assert not imported & {"jax", "pandas", "scipy", "xarray", "formulaic", "numpyro", "matplotlib"}
 
 
 def test_no_arguments_shows_help_and_version_is_the_package_s():

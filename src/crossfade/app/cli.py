@@ -101,7 +101,7 @@ def compare(
     formula_2: Annotated[str, typer.Argument(help="Model M2, like 'y ~ x1 + x2'.", metavar="FORMULA2")],
     family: Annotated[str, typer.Option(help="gaussian or logistic.")] = "gaussian",
     method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "NETI-DIFF",
-    n_iter: Annotated[int, typer.Option(help="Iterations per chain and direction.")] = 64_000,
+    n_iter: Annotated[int, typer.Option(help="Iterations per chain and direction.")] = 16_000,
     n_chains: Annotated[int, typer.Option(help="Independent chains; the error bar comes from them.")] = 16,
     seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Store the run here (netCDF).", metavar="RUN.nc")] = None,
@@ -145,7 +145,7 @@ def compare(
     try:
         result = run(m1, m2, **settings, log_prior_odds=log_prior_odds)
     except KeyboardInterrupt as stop:
-        legs = getattr(stop, "legs", ())
+        legs = tuple(leg for leg in getattr(stop, "legs", ()) if len(leg.forward.tau))
         if out is not None and legs:
             store.save(unfinished(legs, {**settings, **about}), out)
             raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
@@ -166,6 +166,8 @@ def estimate(
     from crossfade.app import store
 
     result = store.load(run)
+    if with_ is None and math.isnan(result.log_bayes_factor.value):
+        raise CrossfadeError(f"{run}: {'; '.join(result.warnings)}. Run it again to the end.")
     if with_ is not None:
         from crossfade.analysis.summary import summarise
 
