@@ -12,9 +12,9 @@ from crossfade.analysis import crooks, jackknife, jackknife_pair, relaxation, tr
 from crossfade.analysis.estimators import ESTIMATORS
 from crossfade.analysis.summary import prepared
 from crossfade.models import linear
-from crossfade.sampling.anneal import Schedule, anneal, chain_keys, score
+from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.path import direct, reverse
+from crossfade.sampling.path import direct, reverse, unconstraining
 from crossfade.sampling.precision import float64
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def few_rungs_with_scores():
         keys = chain_keys(key(1), N_REPEATS * N_CHAINS)
         schedule = Schedule(n_draws=40, n_burn=10)
         path, kernel = direct(*PAIR), linear.gibbs(*PAIR)
-        return anneal(path, kernel, sigmoid(12, 3), keys, schedule=schedule, observe=score)[0]
+        return anneal(path, kernel, sigmoid(12, 3), keys, schedule=schedule, observe=Score(unconstraining(*PAIR)))[0]
 
 
 def repeats(trace):

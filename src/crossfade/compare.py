@@ -12,13 +12,13 @@ import numpy as np
 
 from crossfade.analysis.summary import summarise
 from crossfade.sampling.adapt import anneal_at_tangents, measured_length
-from crossfade.sampling.anneal import Interrupted, Observe, Schedule, anneal, chain_keys, nothing, score
+from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.model import Model, describe, without_data
-from crossfade.sampling.path import Path, direct, matched, reverse
+from crossfade.sampling.path import Path, direct, matched, reverse, unconstraining
 from crossfade.sampling.precision import in_float64
-from crossfade.types import Array, CrossfadeError, Leg, Result, Trace
+from crossfade.types import Array, CrossfadeError, Leg, NoAnswer, Result, Trace
 
 KernelFn = Callable[[Model, Model], Kernel]
 
@@ -68,9 +68,11 @@ def compare(
     """
     began = time.perf_counter()
     row, name = _row(method)
-    _check(row, n_iter, n_chains)
+    _check(row, n_iter, n_chains, seed, log_prior_odds)
     sharing = matched(m1, m2)
     kernel = kernel or _common_kernel(m1, m2)
+    if isinstance(kernel, Kernel):
+        raise CrossfadeError("kernel= takes a function of the two ends: pass kernel=lambda a, b: your_kernel")
     routes = [(m1, m2, +1, "M1 to M2")]
     if row.two_legs:
         routes = [(without_data(m1), m1, -1, "no data to M1"), (without_data(m2), m2, +1, "no data to M2")]
@@ -96,7 +98,10 @@ def compare(
         "priors": priors,
         "tempered_priors": {key: (describe(m1.priors[key]), describe(m2.priors[key])) for key in sharing.tempered},
     }
-    headline, opinions, differences, gap, warnings = summarise(tuple(legs), row.estimator)
+    try:
+        headline, opinions, differences, gap, warnings = summarise(tuple(legs), row.estimator)
+    except CrossfadeError as error:
+        raise NoAnswer(str(error), tuple(legs), about) from error
     about["seconds"] = time.perf_counter() - began
     return Result(headline, opinions, gap, warnings, tuple(legs), sharing, about, differences)
 
@@ -110,7 +115,11 @@ def _row(method: str | Method) -> tuple[Method, str]:
     return METHODS[method], method
 
 
-def _check(row: Method, n_iter: int, n_chains: int) -> None:
+def _check(row: Method, n_iter: int, n_chains: int, seed: int, log_prior_odds: float) -> None:
+    if not 0 <= seed < 2**32:
+        raise CrossfadeError(f"seed = {seed}: give a whole number from 0 to {2**32 - 1}")
+    if not np.isfinite(log_prior_odds):
+        raise CrossfadeError(f"log_prior_odds = {log_prior_odds}: give a finite number, log p(M2) / p(M1)")
     if n_chains < 2:
         raise CrossfadeError(f"n_chains = {n_chains}: the error bar needs at least 2 independent chains")
     if row.estimator == "controlled" and n_chains < 4:
@@ -155,7 +164,9 @@ class _Ways(NamedTuple):
         return self._run(path, self.kernel(self.b, self.a), 1 - tau[::-1], 1)
 
     def _run(self, path: Path, kernel: Kernel, tau: np.ndarray, direction: int) -> Trace:
-        observe: Observe = score if self.row.estimator == "controlled" else nothing
+        observe: Observe = nothing
+        if self.row.estimator == "controlled":
+            observe = Score(unconstraining(self.a, self.b))
         keys = self._own_keys(direction)
         return anneal(path, kernel, tau, keys, schedule=self._schedule, observe=observe)[0]
 

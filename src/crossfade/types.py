@@ -18,6 +18,15 @@ class CrossfadeError(ValueError):
     """Bad input or a run that cannot be trusted; the message says what to do next."""
 
 
+class NoAnswer(CrossfadeError):
+    """The run is complete but its estimator refuses the traces; `legs` holds them for another one."""
+
+    def __init__(self, message: str, legs: tuple[Leg, ...], about: dict[str, Any]):
+        super().__init__(message)
+        self.legs = legs
+        self.about = about
+
+
 class Energy(NamedTuple):
     """Log densities (unnormalised) of the two ends of a path at one point: log q_0 and log q_1."""
 

@@ -159,3 +159,16 @@ def test_a_run_with_a_part_missing_is_damaged(tmp_path):
         del file["estimates"]
     with pytest.raises(CrossfadeError, match="damaged"):
         store.load(tmp_path / "run.nc")
+
+
+def test_one_flipped_bit_in_a_short_variable_is_noticed(tmp_path):
+    """Of tau and of an estimate, which have no checksum of HDF5's own."""
+    for name in ("leg_0/forward/tau", "estimates/value"):
+        path = tmp_path / "run.nc"
+        store.save(result(), path)
+        with h5py.File(path, "r+") as file:
+            values = file[name][...]
+            values[-1] = np.nextafter(values[-1], 2.0)
+            file[name][...] = values
+        with pytest.raises(CrossfadeError, match=r"damaged.*digest"):
+            store.load(path)

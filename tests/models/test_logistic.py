@@ -11,7 +11,7 @@ from crossfade.analysis import jackknife, mbar, paper_variance, trapezoid, withi
 from crossfade.analysis.moments import controlled_values
 from crossfade.models import logistic
 from crossfade.sampling.adapt import measured_length
-from crossfade.sampling.anneal import Schedule, anneal, chain_keys, score
+from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
 from crossfade.sampling.model import without_data
 from crossfade.sampling.path import direct, reverse
@@ -80,7 +80,7 @@ def test_control_variates_cut_the_variance_of_the_integrand():
     pair = logistic.pima()
     schedule = Schedule(n_draws=200, n_burn=40)
     keys = chain_keys(key(2), 16)
-    trace, _ = anneal(direct(*pair), logistic.hmc(*pair), sigmoid(30), keys, schedule=schedule, observe=score)
+    trace, _ = anneal(direct(*pair), logistic.hmc(*pair), sigmoid(30), keys, schedule=schedule, observe=Score())
     weight = np.gradient(trace.tau) ** 2
     before = weight @ trace.log_ratio.var(axis=(0, 2))
     first, second = (before / (weight @ controlled_values(trace, d).var(axis=(0, 2))) for d in (1, 2))

@@ -9,7 +9,7 @@ from worlds import KINDS, crossed, key, nested
 
 from crossfade.models import linear, logistic
 from crossfade.sampling import anneal as module
-from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, anneal, chain_keys, join, score
+from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, Score, anneal, chain_keys, join
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import linear as evenly
 from crossfade.sampling.ladder import sigmoid
@@ -67,7 +67,7 @@ def test_a_run_can_be_taken_up_where_it_stopped():
 def test_the_score_is_the_gradient_of_log_q():
     pair = nested(**KINDS["known"])
     path, kernel = direct(*pair), linear.gibbs(*pair)
-    trace, state = anneal(path, kernel, np.array([0.3]), chain_keys(key(0), 2), observe=score)
+    trace, state = anneal(path, kernel, np.array([0.3]), chain_keys(key(0), 2), observe=Score())
     theta = jax.tree.map(lambda x: x[1], state.theta)
     names = sorted(theta)
     step = 1e-5

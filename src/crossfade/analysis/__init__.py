@@ -1,5 +1,6 @@
 """From a trace to an estimate: NumPy and SciPy only, so that a stored run can be read anywhere."""
 
+from crossfade.analysis.bennett import bar_difference
 from crossfade.analysis.diagnostics import (
     acceptance_by_tau,
     disagreement,
@@ -12,7 +13,6 @@ from crossfade.analysis.diagnostics import (
 from crossfade.analysis.estimators import (
     ESTIMATORS,
     bar,
-    bar_difference,
     corrected_trapezoid,
     crooks,
     jarzynski,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import expit
 
-from crossfade.analysis.estimators import bar_steps, mbar_log_z, ratios, require, responsibilities, trapezoid
+from crossfade.analysis.bennett import mbar_log_z, neighbour_overlaps, responsibilities
+from crossfade.analysis.estimators import ratios, require, trapezoid
 from crossfade.analysis.uncertainty import combine, effective_draws, jackknife
 from crossfade.types import CrossfadeError, Estimate, Trace
 
@@ -56,19 +56,10 @@ def overlap(trace: Trace) -> np.ndarray:
 
 
 def weakest_overlap(trace: Trace) -> tuple[float, float, float]:
-    """Smallest overlap of two neighbouring rungs, taken by themselves, and their tau: 1/2 is perfect, 0 is none.
-
-    mean_n 2 p_n (1 - p_n), p_n = the probability that draw n of the two rungs came from the first (Bennett 1976).
-    Rungs beyond the two have no say, so a dense ladder does not look bad.
-    """
+    """Smallest overlap of two neighbouring rungs, and their tau (see neighbour_overlaps)."""
     require(trace, "bar")
     tau, samples = ratios(trace)
-    shared = []
-    for k, log_z in enumerate(bar_steps(tau, samples)):
-        ratio = np.concatenate(samples[k : k + 2])
-        finite = ratio[np.isfinite(ratio)]
-        p = expit((tau[k + 1] - tau[k]) * finite - log_z)  # equal numbers of draws at all rungs
-        shared.append(2 * float(np.sum(p * (1 - p))) / len(ratio))
+    shared = neighbour_overlaps(tau, samples)
     k = int(np.argmin(shared))
     return shared[k], float(tau[k]), float(tau[k + 1])
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from crossfade.analysis.diagnostics import acceptance_by_tau, r_hat, weakest_overlap
+from crossfade.analysis.diagnostics import acceptance_by_tau, partial_integrals, r_hat, weakest_overlap
 from crossfade.analysis.estimators import ESTIMATORS, Estimator, crooks, legal, trapezoid, work
 from crossfade.analysis.moments import controlled_values
-from crossfade.analysis.uncertainty import Replicates, combine, of_both_sides, replicates
+from crossfade.analysis.uncertainty import Replicates, combine, of_both_sides, paper_variance, replicates
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
 SUSPICIOUS = 0.002  # two-sided probability below which a difference from 0 is not chance (3.1 sigma of a normal)
@@ -29,10 +29,16 @@ class Summary(NamedTuple):
 def summarise(legs: tuple[Leg, ...], estimator: str) -> Summary:
     """The headline by one estimator and the same number by every other one that the traces allow."""
     two_sided = all(leg.reverse is not None for leg in legs)
-    names = [estimator, *(name for name in legal(legs[0].forward) if name != estimator)]
+    names = [name for name in legal(legs[0].forward) if name != estimator]
     if two_sided and not legs[0].forward.equilibrium and estimator != "crooks":
         names.append("crooks")
-    runs = {name: [_sides(leg, name) for leg in legs] for name in names}
+    runs = {estimator: [_sides(leg, estimator) for leg in legs]}
+    refusals = []
+    for name in names:  # only the headline may refuse: a second opinion that cannot be had is no reason to stop
+        try:
+            runs[name] = [_sides(leg, name) for leg in legs]
+        except CrossfadeError as error:
+            refusals.append(f"no second opinion by {name}: {error}")
     signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
@@ -45,8 +51,13 @@ def summarise(legs: tuple[Leg, ...], estimator: str) -> Summary:
         name: total([_minus(a, b) for a, b in zip(runs[name], runs[estimator], strict=True)], name)
         for name in estimates
     }
-    gap = _hysteresis(legs, estimator) if two_sided else None
-    warnings = _warnings(legs, headline, differences, gap)
+    gap = None
+    if two_sided:
+        try:
+            gap = _hysteresis(legs, estimator)
+        except CrossfadeError as error:
+            refusals.append(f"the way back says nothing: {error}")
+    warnings = (*_warnings(legs, headline, differences, gap), *refusals)
     return Summary(headline, estimates, differences, gap, warnings)
 
 
@@ -114,6 +125,19 @@ def discretisation(trace: Trace, estimator: str) -> float:
     return abs(function(whole) - function(half)) / (2**order - 1)
 
 
+def independent_draws(trace: Trace) -> float:
+    """Draws of a sweep divided by how much more its integral varies over chains than independent draws would.
+
+    n / (Var_chains / mean paper_variance): the paper's formula takes the draws for independent, the chains know.
+    """
+    if not np.isfinite(trace.log_ratio).all():
+        return np.inf
+    over_chains = partial_integrals(trace)[:, -1].var(ddof=1)
+    if over_chains <= 1e-20:
+        return np.inf
+    return max(len(trace.tau) * float(paper_variance(trace).mean() / over_chains), 0.0)
+
+
 def way_back(leg: Leg) -> Trace:
     """The reverse trace of a leg."""
     if leg.reverse is None:
@@ -152,7 +176,9 @@ def _warnings(
             "behind the path, and the error bar does not know. Raise n_iter."
         )
     for name, difference in differences.items():
-        if _unlikely(difference):
+        # A coarse sum over rungs discredits itself, not the estimators that need no fine ladder.
+        coarse = name == "trapezoid" and legs[0].forward.equilibrium
+        if _unlikely(difference) and abs(difference.value) > headline.error / 2 and not coarse:
             found.append(
                 f"{name} differs from {estimator} by {difference.value:.3g} ({abs(sigmas(difference)):.1f} sigma) on "
                 "the same draws: one of them is biased. Use more rungs or iterations."
@@ -169,6 +195,13 @@ def _warnings_of(leg: Leg, estimator: str) -> list[str]:
     if accepted.min() < 0.05:
         where = tau[np.argmin(accepted)]
         found.append(f"{leg.name}: only {accepted.min():.1%} of the moves near tau = {where:.3g} were accepted")
+    for way in (trace, leg.reverse):
+        if way is not None and not way.equilibrium and (n := independent_draws(way)) < 50:
+            found.append(
+                f"{leg.name}: each sweep holds only some {n:.1g} independent draws, so the chains may never have left "
+                "where they began. Raise n_iter, or use a kernel that moves further."
+            )
+            break
     if estimator == "jarzynski":
         weight = np.exp(work(trace) - work(trace).max())
         if weight.max() > 0.5 * weight.sum():

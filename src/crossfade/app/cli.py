@@ -13,7 +13,7 @@ from rich.text import Text
 
 from crossfade import __version__
 from crossfade.app.table import console, number, report, with_error
-from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing
+from crossfade.types import CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
 # Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
 METHODS = (
@@ -145,15 +145,22 @@ def compare(
     try:
         result = run(m1, m2, **settings, log_prior_odds=log_prior_odds)
     except KeyboardInterrupt as stop:
-        legs = tuple(leg for leg in getattr(stop, "legs", ()) if len(leg.forward.tau))
-        if out is not None and legs:
-            store.save(unfinished(legs, {**settings, **about}), out)
+        legs = getattr(stop, "legs", ())
+        if out is not None and any(len(leg.forward.tau) for leg in legs):
+            warning = "the run was stopped before its end, so there is no answer in it"
+            store.save(unanswered(legs, {**settings, **about, "unfinished": True}, warning), out)
             raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
         raise
+    except NoAnswer as error:
+        if out is None:
+            raise
+        store.save(unanswered(error.legs, {**error.about, **about}, str(error)), out)
+        raise CrossfadeError(f"{error} The draws are kept in {out}: crossfade estimate {out} --with ...") from error
     result = result._replace(about={**result.about, **about})
-    console().print(report(result))
     if out is not None:
         store.save(result, out)
+    console().print(report(result))
+    if out is not None:
         console().print(f"Stored in {out}; look at it again with: crossfade estimate {out}")
 
 
@@ -166,8 +173,8 @@ def estimate(
     from crossfade.app import store
 
     result = store.load(run)
-    if with_ is None and math.isnan(result.log_bayes_factor.value):
-        raise CrossfadeError(f"{run}: {'; '.join(result.warnings)}. Run it again to the end.")
+    if result.about.get("unfinished") or (with_ is None and math.isnan(result.log_bayes_factor.value)):
+        raise CrossfadeError(f"{run}: {'; '.join(result.warnings)}")
     if with_ is not None:
         from crossfade.analysis.summary import summarise
 
@@ -204,10 +211,9 @@ def keep_compiled() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-def unfinished(legs: tuple[Leg, ...], about: dict[str, Any]) -> Result:
-    """What there is of a stopped run: traces, and no answer."""
+def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], warning: str) -> Result:
+    """Traces, and no answer."""
     none = Estimate(math.nan, math.nan, math.nan, "none")
-    warning = f"the run was stopped at tau = {legs[-1].forward.tau[-1]:.3g}: there is no answer"
     return Result(none, {}, None, (warning,), legs, Sharing((), (), (), ()), about)
 
 

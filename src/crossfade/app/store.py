@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -63,7 +64,10 @@ def load(path: str | Path) -> Result:
                     f"{path} was written by crossfade {tree.attrs['crossfade_version']} in a newer format "
                     f"than this version, {__version__}, can read: upgrade crossfade"
                 )
-            return _from_tree(tree)
+            result = _from_tree(tree)
+            if _digest(result) != tree.attrs["digest"]:
+                raise ValueError("its contents do not match their digest")
+            return result
     except CrossfadeError:
         raise
     except Exception as error:  # a damaged file can fail anywhere in three libraries, in any way
@@ -87,7 +91,7 @@ def _to_tree(result: Result) -> xarray.DataTree:
     texts = {"about": result.about, "warnings": result.warnings, "sharing": result.sharing._asdict()}
     root = xarray.Dataset(
         {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
-        attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__},
+        attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__, "digest": _digest(result)},
     )
     nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
     for i, leg in enumerate(result.legs):
@@ -110,6 +114,19 @@ def _to_tree(result: Result) -> xarray.DataTree:
                 }
             )
     return xarray.DataTree.from_dict(nodes)
+
+
+def _digest(result: Result) -> str:
+    """SHA-256 of everything in a run: one flipped bit anywhere is noticed."""
+    estimates = (result.log_bayes_factor, result.opinions, result.differences, result.hysteresis)
+    texts = (result.about, result.warnings, result.sharing, estimates, [(leg.name, leg.sign) for leg in result.legs])
+    digest = hashlib.sha256(json.dumps(texts, default=_plain, sort_keys=True).encode())
+    for trace in (trace for leg in result.legs for trace in (leg.forward, leg.reverse) if trace is not None):
+        arrays = [trace.tau, trace.log_ratio, trace.acceptance, *(trace.extra[name] for name in sorted(trace.extra))]
+        for array in arrays:
+            digest.update(f"{array.dtype}{array.shape}{trace.equilibrium}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _estimates(result: Result) -> xarray.Dataset:

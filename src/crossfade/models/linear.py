@@ -13,14 +13,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from numpyro import distributions as dist
-from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, multivariate_t
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp
 
 from crossfade.data import load
 from crossfade.models.conjugate import LOG_2PI, Coefficients, End, Joint, Pair, Variance, pair_of
 from crossfade.models.unscaled import UnscaledCoefficients, UnscaledVariance
 from crossfade.sampling.kernel import Gibbs
-from crossfade.sampling.model import Model, NoData, without_data
+from crossfade.sampling.model import Model, NoData, describe, normal_mean_and_precision, without_data
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -142,7 +142,7 @@ def _priors(m: Model, other: Model, names: tuple[str, ...]) -> np.ndarray:
     def of(prior: Any) -> tuple[float, float]:
         if isinstance(prior, ScaledNormal):
             return float(prior.mean), float(prior.precision)
-        return float(prior.loc), float(prior.scale) ** -2
+        return normal_mean_and_precision(prior)
 
     return np.array([of(m.priors[name] if name in m.priors else other.priors[name]) for name in names]).T
 
@@ -173,8 +173,10 @@ def _end(m: Model, other: Model, names: tuple[str, ...], known: np.ndarray | Non
 
 
 def _gamma(m: Model) -> tuple[float, float]:
-    prior = m.priors["variance"].base_dist  # NumPyro keeps InverseGamma as a transformed Gamma
-    return float(prior.concentration), float(prior.rate)
+    prior = m.priors["variance"]
+    if type(prior) is not dist.InverseGamma:
+        raise CrossfadeError(f"the prior of 'variance' is {describe(prior)}; this sampler is for InverseGamma only")
+    return float(prior.base_dist.concentration), float(prior.base_dist.rate)  # NumPyro keeps a transformed Gamma
 
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
@@ -223,15 +225,20 @@ def log_evidence_of_data(m: Model) -> float:
     """log p(y | M) once more, in the space of the data: y is multivariate t (or normal), covariance I + D Q^-1 D'."""
     likelihood = m.log_likelihood
     mean, precision = _priors(m, m, likelihood.names)
-    location = likelihood.design @ mean
+    n = len(likelihood.y)
     spread = (likelihood.design / precision) @ likelihood.design.T
-    identity = np.eye(len(likelihood.y))
-    if "variance" not in m.names:
-        return float(multivariate_normal.logpdf(likelihood.y, location, float(likelihood.variance) * identity + spread))
-    if not _scaled(m, m):
+    if "variance" in m.names and not _scaled(m, m):
         return _over_variance(m, log_evidence_of_data)
-    shape, rate = _gamma(m)
-    return float(multivariate_t.logpdf(likelihood.y, location, rate / shape * (identity + spread), df=2 * shape))
+    known = likelihood.variance
+    # A Cholesky factor by hand: SciPy's densities drop small eigenvalues, which is wrong for large raw scales.
+    factor = np.linalg.cholesky((1.0 if known is None else float(known)) * np.eye(n) + spread)
+    square = np.sum(solve_triangular(factor, likelihood.y - likelihood.design @ mean, lower=True) ** 2)
+    log_det = np.log(np.diag(factor)).sum()
+    if known is not None:
+        return float(-n / 2 * LOG_2PI - log_det - square / 2)
+    a, b = _gamma(m)
+    constant = gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - n / 2 * LOG_2PI
+    return float(constant - log_det - (a + n / 2) * np.log(b + square / 2))
 
 
 def _over_variance(m: Model, evidence: Callable[[Model], float]) -> float:

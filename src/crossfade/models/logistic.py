@@ -12,7 +12,7 @@ from numpyro import distributions as dist
 
 from crossfade.data import load
 from crossfade.sampling.kernel import HMC, Diagonal, Metropolis, Whitening
-from crossfade.sampling.model import Model, NoData
+from crossfade.sampling.model import Model, NoData, normal_mean_and_precision
 from crossfade.sampling.path import matched
 from crossfade.sampling.pencil import pencil
 from crossfade.types import Array, CrossfadeError, Theta
@@ -95,8 +95,7 @@ def paper_metropolis(m1: Model, m2: Model) -> Metropolis:
 
 def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mode by damped Newton steps, and the curvature of the log likelihood there (without the prior's)."""
-    mean = np.array([float(m.priors[name].loc) for name in m.names])
-    prior = np.array([float(m.priors[name].scale) ** -2 for name in m.names])
+    mean, prior = np.array([normal_mean_and_precision(m.priors[name]) for name in m.names]).T
     design = np.zeros((0, len(m.names))) if isinstance(m.log_likelihood, NoData) else m.log_likelihood.flipped
 
     def objective(theta: np.ndarray) -> float:
@@ -124,7 +123,7 @@ def _curvature_root(m: Model, other: Model, names: tuple[str, ...]) -> np.ndarra
     where = [names.index(name) for name in m.names]
     precision[np.ix_(where, where)] = curvature
     priors = [m.priors[name] if name in m.priors else other.priors[name] for name in names]
-    precision += np.diag([float(prior.scale) ** -2 for prior in priors])
+    precision += np.diag([normal_mean_and_precision(prior)[1] for prior in priors])
     return np.linalg.cholesky(precision).T
 
 

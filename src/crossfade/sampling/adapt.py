@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from crossfade.sampling.anneal import Schedule, anneal
+from crossfade.sampling.anneal import Interrupted, Schedule, anneal
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, Rung, equal_length, place_by_tangents, sigmoid
 from crossfade.sampling.path import Path
@@ -37,10 +37,21 @@ def anneal_at_tangents(path: Path, kernel: Kernel, n_rungs: int, keys: Array, sc
         found[tau] = trace, state
         return Rung(tau, float(trace.log_ratio.mean()), float(trace.log_ratio.var(ddof=1)))
 
-    rungs = place_by_tangents(measure, n_rungs)
-    traces = [found[rung.tau][0] for rung in rungs]
+    try:
+        place_by_tangents(measure, n_rungs)
+    except Interrupted as stop:
+        if found:
+            raise Interrupted(_in_order(found), stop.state) from stop
+        raise
+    return _in_order(found)
+
+
+def _in_order(found: dict[float, tuple[Trace, State]]) -> Trace:
+    """The rungs that were measured, as one trace."""
+    tau = sorted(found)
+    traces = [found[t][0] for t in tau]
     return traces[0]._replace(
-        tau=np.array([rung.tau for rung in rungs]),
+        tau=np.array(tau),
         log_ratio=np.concatenate([trace.log_ratio for trace in traces], axis=1),
         acceptance=np.concatenate([trace.acceptance for trace in traces], axis=1),
     )

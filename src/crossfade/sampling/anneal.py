@@ -12,11 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from numpyro.distributions.transforms import Transform
 
 from crossfade.sampling.kernel import Kernel, broken
-from crossfade.sampling.path import Path
+from crossfade.sampling.path import Path, Unconstrained, untransformed
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Leg, State, Theta, Trace
+
+N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible
 
 Observe = Callable[[State, Path, Array], dict[str, Array]]
 
@@ -43,10 +46,19 @@ class BrokenEnergy(CrossfadeError):
     """A log density was NaN or +inf during a run."""
 
 
-def score(state: State, path: Path, tau: Array) -> dict[str, Array]:
-    """What controlled moments need: theta and the gradient of log q_tau there, both as flat vectors."""
-    gradient = jax.grad(lambda theta: path.energy(theta).at(tau))(state.theta)
-    return {"theta": ravel_pytree(state.theta)[0], "score": ravel_pytree(gradient)[0]}
+class Score(eqx.Module):
+    """What controlled moments need: the position and the gradient of log q_tau there, both as flat vectors.
+
+    In unconstrained coordinates, since Stein's identity fails where a density does not vanish at a boundary.
+    """
+
+    transforms: dict[str, Transform] = eqx.field(default_factory=dict)
+
+    def __call__(self, state: State, path: Path, tau: Array) -> dict[str, Array]:
+        position = untransformed(self.transforms, state.theta)
+        energy = Unconstrained(path.energy, self.transforms)
+        gradient = jax.grad(lambda position: energy(position).at(tau))(position)
+        return {"theta": ravel_pytree(position)[0], "score": ravel_pytree(gradient)[0]}
 
 
 def nothing(state: State, path: Path, tau: Array) -> dict[str, Array]:
@@ -85,8 +97,13 @@ def anneal(
     n_steps, n_chains = len(taus), len(keys)
     length = segment or _segment_length(n_steps, n_chains)
     if state is None:
-        state = _begin(path, keys)
+        state = _begin(path, keys, tau[0])
     _stop_if_broken(state, taus[:1], np.array(broken(state.energy))[None])
+    if np.isneginf(state.energy.at(tau[0])).any():
+        raise CrossfadeError(
+            f"in {N_STARTS} draws of the priors there was none that is possible at tau = {tau[0]:g}: pass state=, or "
+            "narrow the priors to where the likelihood is not zero"
+        )
 
     done: list[Any] = []
     try:
@@ -107,11 +124,25 @@ def anneal(
 
 
 @eqx.filter_jit
-def _begin(path: Path, keys: Array) -> State:
-    # The number no step has: the start's randomness is apart from every step's.
-    theta = jax.vmap(lambda key: path.start(jax.random.fold_in(key, 2**31 - 1)))(keys)
-    theta = jax.tree.map(lambda x: x.astype(float), theta)
-    return State(theta, jax.vmap(path.energy)(theta))
+def _begin(path: Path, keys: Array, tau: Array) -> State:
+    """A start for every chain: the first draw of the path's start that is possible at tau."""
+
+    def draw(key: Array, attempt: Array) -> State:
+        theta = jax.tree.map(lambda x: x.astype(float), path.start(jax.random.fold_in(key, attempt)))
+        return State(theta, path.energy(theta))
+
+    def begin(key: Array) -> State:
+        key = jax.random.fold_in(key, 2**31 - 1)  # a number no step has: apart from every step's randomness
+
+        def impossible(carry: tuple[Array, State]) -> Array:
+            return (carry[1].energy.at(tau) == -jnp.inf) & (carry[0] < N_STARTS)
+
+        def again(carry: tuple[Array, State]) -> tuple[Array, State]:
+            return carry[0] + 1, draw(key, carry[0])
+
+        return jax.lax.while_loop(impossible, again, (jnp.array(1), draw(key, jnp.array(0))))[1]
+
+    return jax.vmap(begin)(keys)
 
 
 @eqx.filter_jit

@@ -18,7 +18,7 @@ from numpyro.distributions import Distribution
 
 from crossfade.sampling.path import Path
 from crossfade.sampling.pencil import Pencil
-from crossfade.types import Array, Energy, State, Theta
+from crossfade.types import Array, CrossfadeError, Energy, State, Theta
 
 # A step is linear in z: standard normal noise in, a move in parameter space out.
 Step = Callable[[Array, Theta], Theta]
@@ -51,6 +51,8 @@ class Diagonal(eqx.Module):
         def widened(sd: Array, share: Array) -> Array:
             return jnp.minimum(sd / jnp.sqrt(jnp.maximum(share, 1e-300)), self.cap)
 
+        if missing := sorted(set(z) - set(self.sd)):
+            raise CrossfadeError(f"no step is given for {missing}: Diagonal needs one for each of {sorted(z)}")
         scale = {name: jnp.asarray(sd) for name, sd in self.sd.items()}
         scale |= {name: widened(self.sd[name], tau) for name in self.tempered_up}
         scale |= {name: widened(self.sd[name], 1 - tau) for name in self.tempered_down}

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions import Distribution, constraints
+from numpyro.distributions import Distribution, Normal, constraints
 
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -83,6 +83,13 @@ def describe(prior: Prior) -> str:
     values = (np.asarray(getattr(prior, name)) for name in prior.arg_constraints)
     words = (f"{value:g}" if value.ndim == 0 else f"{value.shape} array" for value in values)
     return f"{type(prior).__name__}({', '.join(words)})"
+
+
+def normal_mean_and_precision(prior: Any) -> tuple[float, float]:
+    """Of a normal prior and no other: samplers that complete the square would be wrong without a sign of it."""
+    if type(prior) is not Normal:
+        raise CrossfadeError(f"a prior is {describe(prior)}; this world's sampler is for Normal priors: pass kernel=")
+    return float(prior.loc), float(prior.scale) ** -2
 
 
 def sample_in_order(priors: dict[str, Prior], names: tuple[str, ...], key: Array) -> Theta:

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions import biject_to
+from numpyro.distributions import Distribution, biject_to
 from numpyro.distributions.constraints import real
 from numpyro.distributions.transforms import Transform
 
@@ -106,12 +106,47 @@ def direct(m1: Model, m2: Model, *, links: dict[str, Prior] | None = None) -> Pa
     end_1 = {**m1.priors, **{name: links.get(name, m2.priors[name]) for name in sharing.only_2}}
     end_2 = {**m2.priors, **{name: links.get(name, m1.priors[name]) for name in sharing.only_1}}
     common = {name: prior for name, prior in end_1.items() if _equal(prior, end_2[name])}
-    own = tuple({name: prior for name, prior in end.items() if name not in common} for end in (end_1, end_2))
-    return Path(
-        energy=Direct(common, (own[0], own[1]), (m1.log_likelihood, m2.log_likelihood)),
+    parts = [common, end_1, end_2]
+    parts += [{name: prior for name, prior in end.items() if name not in common} for end in (end_1, end_2)]
+    common, end_1, end_2, own_1, own_2 = ({name: fresh(prior) for name, prior in part.items()} for part in parts)
+    path = Path(
+        energy=Direct(common, (own_1, own_2), (fresh(m1.log_likelihood), fresh(m2.log_likelihood))),
         start=Ancestral(end_1, m1.names + sharing.only_2),
         start_reverse=Ancestral(end_2, m2.names + sharing.only_1),
     )
+    _check_scalar(path)
+    return path
+
+
+class Fresh(eqx.Module):
+    """A plain function with a token that no other path has, so that it is compiled anew for every path.
+
+    Compiled programs are found again by the identity of functions, and a function may read data that have changed.
+    """
+
+    function: Callable[[Theta], Any] = eqx.field(static=True)
+    token: object = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Any:
+        return self.function(theta)
+
+    def __str__(self) -> str:
+        return str(self.function)
+
+
+def fresh(function: Any) -> Any:
+    """Modules and distributions carry their data as arguments and are left alone; anything else may hide some."""
+    return function if isinstance(function, eqx.Module | Distribution) else Fresh(function, object())
+
+
+@in_float64
+def _check_scalar(path: Path) -> None:
+    shapes = jax.eval_shape(lambda key: path.energy(path.start(key)), jax.random.key(0))
+    for model, end in (("M1", shapes.start), ("M2", shapes.end)):
+        if end.shape != ():
+            raise CrossfadeError(
+                f"the log density of {model} has shape {end.shape} and must be one number: sum the log likelihood"
+            )
 
 
 def reverse(path: Path) -> Path:
@@ -130,8 +165,11 @@ class Unconstrained(eqx.Module):
     def __call__(self, position: Theta) -> Energy:
         theta = transformed(self.transforms, position)
         log_jacobian = sum(
-            jnp.sum(transform.log_abs_det_jacobian(position[name], theta[name]))
-            for name, transform in self.transforms.items()
+            (
+                jnp.sum(transform.log_abs_det_jacobian(position[name], theta[name]))
+                for name, transform in self.transforms.items()
+            ),
+            jnp.zeros(()),
         )
         start, end = self.energy(theta)
         return Energy(start + log_jacobian, end + log_jacobian)
@@ -144,13 +182,17 @@ class Pulled(eqx.Module):
     transforms: dict[str, Transform]
 
     def __call__(self, key: Array) -> Theta:
-        theta = self.start(key)
-        return {name: self.transforms[name].inv(v) if name in self.transforms else v for name, v in theta.items()}
+        return untransformed(self.transforms, self.start(key))
 
 
 def transformed(transforms: dict[str, Transform], position: Theta) -> Theta:
     """theta = T(position), by name; parameters without a transform stay as they are."""
     return {name: transforms[name](v) if name in transforms else v for name, v in position.items()}
+
+
+def untransformed(transforms: dict[str, Transform], theta: Theta) -> Theta:
+    """position = T^-1(theta), by name."""
+    return {name: transforms[name].inv(v) if name in transforms else v for name, v in theta.items()}
 
 
 def reparametrise(path: Path, transforms: dict[str, Transform]) -> Path:
@@ -167,9 +209,13 @@ def unconstraining(*models: Model) -> dict[str, Transform]:
     """For each parameter with a bounded support, the bijection from the real line onto it."""
     transforms: dict[str, Transform] = {}
     for model in models:
-        theta = model.sample_prior(jax.random.key(0))
+        first, second = (model.sample_prior(jax.random.key(seed)) for seed in (0, 1))
         for name in model.names:
-            support = given(model.priors[name], theta).support
+            support = given(model.priors[name], first).support
+            if not _equal(support, given(model.priors[name], second).support):
+                raise CrossfadeError(
+                    f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
+                )
             if support is not real:
                 transforms[name] = biject_to(support)
     return transforms

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.types import Array
+from crossfade.types import Array, CrossfadeError
 
 
 class Pencil(eqx.Module):
@@ -34,7 +34,15 @@ class Pencil(eqx.Module):
 
 def pencil(root_1: np.ndarray, root_2: np.ndarray) -> Pencil:
     """From roots with A_k = root_k' root_k, by QR and one SVD: the normal equations are never formed."""
-    r_1 = np.linalg.qr(root_1)[1]
-    r_2 = np.linalg.qr(root_2)[1]
+    size = np.sqrt(np.sum(root_1**2, axis=0) + np.sum(root_2**2, axis=0))  # columns of one size lose fewer digits
+    r_1, r_2 = (np.linalg.qr(root / size)[1] for root in (root_1, root_2))
     _, singular, rotation = np.linalg.svd(np.linalg.solve(r_1.T, r_2.T).T)
-    return Pencil(np.linalg.solve(r_1, rotation.T), singular**2)
+    made = Pencil(np.linalg.solve(r_1, rotation.T) / size[:, None], singular**2)
+    for root, values in ((root_1, np.ones_like(singular)), (root_2, singular**2)):
+        whitened = root @ made.vectors / np.sqrt(values)
+        if not np.abs(whitened.T @ whitened - np.eye(len(values))).max() < 1e-6:
+            raise CrossfadeError(
+                "the two designs are too badly scaled for double precision (columns of very different sizes that only "
+                "one model has): standardise the covariates"
+            )
+    return made
