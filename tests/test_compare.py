@@ -25,7 +25,12 @@ def few_rungs(name):
     return row if row.n_rungs is None else row._replace(n_rungs=12)
 
 
-@pytest.mark.parametrize("name", METHODS)
+SLOW = ("CTI", "stepping-stone", "BAR")  # rows that differ from a fast one in their estimator alone
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in METHODS]
+)
 def test_every_method_meets_the_exact_answer(name):
     pair = nested(**KINDS["scaled"])
     result = compare(*pair, method=few_rungs(name), n_iter=2400, n_chains=16, seed=3)
@@ -46,9 +51,8 @@ def test_every_method_meets_the_exact_answer(name):
         assert_estimate(estimate, truth + 5 * estimate.error + abs(estimate.value - truth), max_error=10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_unequal_priors_of_a_shared_parameter(kind):
-    pair = crossed(**KINDS[kind])
+def test_unequal_priors_of_a_shared_parameter():
+    pair = crossed(**KINDS["scaled"])
     result = compare(*pair, n_iter=4000, n_chains=16)
     assert result.sharing.tempered == ("a",)
     assert_estimate(result.log_bayes_factor, log_bayes_factor(pair), max_error=0.05)
@@ -66,12 +70,6 @@ def test_the_same_seed_gives_the_same_answer_and_another_one_another():
     assert first.log_bayes_factor == again.log_bayes_factor
     assert first.opinions == again.opinions and first.hysteresis == again.hysteresis
     assert first.log_bayes_factor != other.log_bayes_factor
-
-
-def test_more_chains_keep_the_first_ones():
-    pair = nested(**KINDS["scaled"])
-    four, eight = (compare(*pair, n_iter=500, n_chains=n).legs[0].forward.log_ratio for n in (4, 8))
-    np.testing.assert_allclose(eight[:4], four, atol=1e-12)
 
 
 def test_nobodys_precision_is_changed():
@@ -106,9 +104,9 @@ def test_a_short_run_that_lags_behind_warns():
 
 def test_a_coarse_ladder_warns():
     row = METHODS["TI-standard"]._replace(n_rungs=4)
-    result = compare(*nested(**KINDS["scaled"]), method=row, n_iter=20_000, n_chains=16)
+    result = compare(*nested(**KINDS["scaled"]), method=row, n_iter=8_000, n_chains=16)
     assert any("corrected_trapezoid differs from trapezoid" in warning for warning in result.warnings)
-    assert not compare(*nested(**KINDS["scaled"]), method="MBAR", n_iter=20_000).warnings
+    assert not compare(*nested(**KINDS["scaled"]), method=few_rungs("MBAR"), n_iter=4_000).warnings
 
 
 def line(y_name="x"):

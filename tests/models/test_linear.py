@@ -1,5 +1,7 @@
 """The linear world against closed forms: evidences, conditionals, exact path integrals, and runs."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -113,7 +115,8 @@ def blocks():
     for make in (nested, crossed):
         for kind, settings in KINDS.items():
             pair = make(**settings)
-            for order in (pair, (without_data(pair[1]), pair[1])):
+            orders = [pair] if make is nested else [pair, (without_data(pair[1]), pair[1])]
+            for order in orders:
                 for block in linear.gibbs(*order).blocks:
                     yield f"{make.__name__}-{kind}-{type(block).__name__}", order, block, True
             if kind != "unscaled":
@@ -127,16 +130,15 @@ def blocks():
 
 
 @eqx.filter_jit
-def mismatch(path, sweep, block, tau):
+def mismatch(path, sweep, block, theta, tau):
     """log p(new | rest) - log p(old | rest) against log q_tau(new) - log q_tau(old), at a typical point of q_tau."""
 
     def draw(block, theta, i):
         return {**theta, **block.draw(block.noise(key(i), tau), theta, tau)}
 
-    old = path.start(key(1))
-    for i in range(3):
-        for own in sweep.blocks:
-            old = draw(own, old, 10 + i)
+    old = theta
+    for own in sweep.blocks:
+        old = draw(own, old, 1)
     new = draw(block, old, 2)
     by_block = block.log_prob(new, tau) - block.log_prob(old, tau)
     return by_block - (path.energy(new).at(tau) - path.energy(old).at(tau))
@@ -145,10 +147,13 @@ def mismatch(path, sweep, block, tau):
 def test_every_conditional_is_the_paths_energy_to_1e_9_and_wrong_ones_are_not():
     seen = 0
     for name, pair, block, is_right in blocks():
-        off = [abs(float(mismatch(direct(*pair), linear.gibbs(*pair), block, jnp.array(tau)))) for tau in TAUS]
+        names = {name for m in pair for name in m.names}
+        theta = {name: jnp.ones(()) for name in names}
+        path, sweep = direct(*pair), linear.gibbs(*pair)
+        off = [abs(float(mismatch(path, sweep, block, theta, jnp.array(tau)))) for tau in TAUS]
         assert (max(off) < 1e-9) == is_right, f"{name}: {off}"
         seen += 1
-    assert seen > 25
+    assert seen > 20
 
 
 def exact_rungs(m1, m2):
@@ -166,13 +171,20 @@ def integrate(rungs, corrected):
     return value - corrected * np.sum(step**2 * np.diff(variance)) / 12
 
 
-def bias(m1, m2, ladder, corrected):
+@cache
+def exact_leg(name, k):
+    """The leg from no data to the k-th model of a pair, and its exact answer."""
+    m = pair_of(name)[k]
+    return cache(exact_rungs(without_data(m), m)), linear.log_evidence(m)
+
+
+def bias(name, ladder, corrected):
     """Noise-free error of the log Bayes factor by two legs from no data."""
     value = 0.0
-    for sign, m in ((-1, m1), (1, m2)):
-        measure = exact_rungs(without_data(m), m)
-        value += sign * integrate(ladder(measure), corrected)
-    return value - (linear.log_evidence(m2) - linear.log_evidence(m1))
+    for k, sign in ((0, -1), (1, 1)):
+        measure, truth = exact_leg(name, k)
+        value += sign * (integrate(ladder(measure), corrected) - truth)
+    return value
 
 
 def fixed(n_rungs):
@@ -188,9 +200,8 @@ def placed(n_rungs, uncertainty):
     [(10, 0.0222, -0.0005), (20, 0.0050, 0.0), (50, 0.0007, 0.0), (100, 0.0002, 0.0), (200, 0.0, 0.0)],
 )
 def test_noise_free_bias_on_radiata(n_rungs, standard, corrected):
-    pair = linear.radiata()
-    assert bias(*pair, fixed(n_rungs), False) == pytest.approx(standard, abs=6e-5)
-    assert bias(*pair, fixed(n_rungs), True) == pytest.approx(corrected, abs=6e-5)
+    assert bias("radiata", fixed(n_rungs), False) == pytest.approx(standard, abs=6e-5)
+    assert bias("radiata", fixed(n_rungs), True) == pytest.approx(corrected, abs=6e-5)
 
 
 @pytest.mark.parametrize(
@@ -209,18 +220,16 @@ def test_noise_free_bias_on_radiata(n_rungs, standard, corrected):
     ],
 )
 def test_noise_free_bias_on_radiocarbon(orders, n_rungs, standard, by_rectangle, by_triangle):
-    pair = [linear.radiocarbon(order) for order in orders]
-
     def close(value, truth):
         """To the digits of the table."""
         digits = max(len(str(truth).split(".")[-1].rstrip("0")) if "e" not in str(truth) else -4, 0)
         half = 0.6 * 10.0**-digits if abs(truth) < 80 else 0.03 * abs(truth)
         return value == pytest.approx(truth, abs=half)
 
-    assert close(bias(*pair, fixed(n_rungs), False), standard)
-    assert close(bias(*pair, placed(n_rungs, rectangle), True), by_rectangle)
+    assert close(bias(orders, fixed(n_rungs), False), standard)
+    assert close(bias(orders, placed(n_rungs, rectangle), True), by_rectangle)
     if by_triangle is not None:
-        assert close(bias(*pair, placed(n_rungs, triangle), True), by_triangle)
+        assert close(bias(orders, placed(n_rungs, triangle), True), by_triangle)
 
 
 LENGTHS = {"radiata": 6.718, (1, 9): 24.30, (2, 8): 19.46, (3, 7): 22.79, (4, 6): 15.75}
@@ -262,7 +271,7 @@ def test_neti_diff_on_radiocarbon_with_gibbs(orders, truth, ceiling):
     assert_estimate(jackknife(trace, trapezoid), truth, max_error=ceiling)
 
 
-@pytest.mark.parametrize("name", ["radiata", (4, 6)])
+@pytest.mark.parametrize("name", ["radiata", pytest.param((4, 6), marks=pytest.mark.slow)])
 def test_the_equal_length_ladder_comes_near_the_limit(name):
     """Var <= 1.3 Lambda^2 / N over 400 chains (whose variance is known to 7 %); a linear ladder is the wrong twin."""
     pair, n, n_chains = pair_of(name), 4000, 400

@@ -28,8 +28,10 @@ def hmc_world():
     return direct(*pair), logistic.hmc(*pair)
 
 
-@pytest.mark.parametrize("world", [gibbs_world, hmc_world])
-@pytest.mark.parametrize("schedule", [Schedule(1, 0, 20), Schedule(6, 3, 20)])
+@pytest.mark.parametrize(
+    "world, schedule",
+    [(gibbs_world, Schedule(1, 0, 20)), (gibbs_world, Schedule(6, 3, 20)), (hmc_world, Schedule(6, 3, 20))],
+)
 def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     path, kernel = world()
     tau = sigmoid(41)
@@ -44,6 +46,11 @@ def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     # the wrong twin: other keys are another run
     other, _ = anneal(path, kernel, tau, chain_keys(key(1), 8), schedule=schedule)
     assert np.abs(other.log_ratio - whole.log_ratio).max() > 1e-3
+
+
+def test_a_chains_key_is_its_own_however_many_there_are():
+    data = [jax.random.key_data(chain_keys(key(0), n, first)) for n, first in ((8, 0), (4, 0), (4, 4))]
+    np.testing.assert_array_equal(data[0], np.concatenate(data[1:]))
 
 
 def test_shapes_and_what_is_kept():
