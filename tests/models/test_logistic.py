@@ -67,7 +67,7 @@ def test_pima_by_hmc_rungs_and_mbar():
     pair = logistic.pima()
     path, kernel = direct(*pair), logistic.hmc(*pair)
     tau = measured_length(path, kernel, chain_keys(key(0), 16))(30)
-    trace, _ = anneal(path, kernel, tau, chain_keys(key(1), 64), schedule=Schedule(n_draws=1000, n_burn=50))
+    trace, _ = anneal(path, kernel, tau, chain_keys(key(1), 64), schedule=Schedule(n_draws=1400, n_burn=50))
     estimate = jackknife(trace, mbar)
     assert_estimate(estimate, PIMA, max_error=0.005)
     assert within_chain(trace, mbar).error == pytest.approx(estimate.error, rel=0.5)

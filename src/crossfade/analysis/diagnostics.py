@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.stats import rankdata
 
 from crossfade.analysis.bennett import mbar_log_z, neighbour_overlaps, responsibilities
 from crossfade.analysis.estimators import ratios, require, trapezoid
@@ -87,7 +88,9 @@ def r_hat(trace: Trace) -> np.ndarray:
         raise CrossfadeError("r_hat needs equilibrium draws, 2 chains or more with 4 draws or more per rung")
     from arviz_stats.base import array_stats  # slow to import
 
-    draws = np.moveaxis(trace.log_ratio, 1, 0)  # [rung, chain, draw]
+    draws = np.moveaxis(trace.log_ratio, 1, 0).copy()  # [rung, chain, draw]
+    infinite = ~np.isfinite(draws).all(axis=(1, 2))
+    draws[infinite] = rankdata(draws[infinite], axis=None).reshape(draws[infinite].shape)  # ranks are all it needs
     constant = (draws == draws[:, :1, :1]).all(axis=(1, 2))  # all chains agree, but 0/0 to arviz
     value = np.ones(len(draws))
     value[~constant] = array_stats.rhat(draws[~constant])

@@ -157,4 +157,5 @@ def _refusal(trace: Trace, name: str) -> str:
 
 def require(trace: Trace, name: str) -> None:
     if reason := _refusal(trace, name):
-        raise CrossfadeError(f"{name}: {reason}; legal on this trace: {', '.join(legal(trace)) or 'none'}")
+        names = [*legal(trace), *(["crooks (with the run back)"] if "jarzynski" in legal(trace) else [])]
+        raise CrossfadeError(f"{name}: {reason}; legal on this trace: {', '.join(names) or 'none'}")
