@@ -12,7 +12,7 @@ from worlds import KINDS, TAUS, crossed, exact_draws, key, nested
 
 from crossfade.models import linear
 from crossfade.models.conjugate import Coefficients, Joint, Variance
-from crossfade.sampling.anneal import Schedule, anneal, chain_keys, theta_of
+from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import (
     HMC,
@@ -44,7 +44,7 @@ def worst_z(before, after):
     """Largest paired z over bounded functions of every parameter and of log_ratio."""
 
     def features(state):
-        columns = [*theta_of(state).values(), np.asarray(state.energy.ratio)]
+        columns = [*state.theta.values(), state.energy.ratio]
         return np.array(columns)
 
     x, y = features(before), features(after)

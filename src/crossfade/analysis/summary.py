@@ -80,11 +80,6 @@ def _minus(a: Sides, b: Sides) -> Sides:
     return a[0].minus(b[0]), a[1].minus(b[1])
 
 
-def over_legs(legs: tuple[Leg, ...], estimator: str) -> Estimate:
-    """The log Bayes factor by one estimator: the signed sum over the legs, errors by jackknife over chains."""
-    return combine([(leg.sign, of_both_sides(*_sides(leg, estimator))) for leg in legs], estimator)
-
-
 def prepared(trace: Trace, name: str) -> tuple[Trace, Estimator]:
     """The function behind a name that reads one trace, and the trace it reads.
 
@@ -207,8 +202,8 @@ def _warnings_of(leg: Leg, estimator: str) -> list[str]:
         if weight.max() > 0.5 * weight.sum():
             found.append(f"{leg.name}: one sweep carries more than half of the weight. Raise n_iter or n_chains.")
     if trace.equilibrium:
-        error = replicates(*prepared(trace, estimator)).estimate().error
         coarse = discretisation(trace, estimator)
+        error = replicates(*prepared(trace, estimator)).estimate().error if coarse else 0.0
         if coarse > error:
             found.append(
                 f"{leg.name}: half of the rungs would move {estimator} by so much that some {coarse:.2g} is still "

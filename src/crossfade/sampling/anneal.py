@@ -17,7 +17,7 @@ from numpyro.distributions.transforms import Transform
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.sampling.path import Path, Unconstrained, untransformed
 from crossfade.sampling.precision import in_float64
-from crossfade.types import Array, CrossfadeError, Leg, State, Theta, Trace
+from crossfade.types import Array, CrossfadeError, Leg, State, Trace
 
 N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible
 
@@ -161,9 +161,8 @@ def _segment(path: Path, kernel: Kernel, keys: Array, state: State, steps: Any, 
             # A broken state stays as it is, so that its parameters can be shown; padding steps change nothing.
             frozen = broken(old.energy) | ~is_live
             new = jax.tree.map(lambda a, b: jnp.where(frozen, b, a), new, old)
-            seen = {name: value for name, value in observe(new, path, tau).items()}
             own = {"log_ratio": new.energy.ratio, "acceptance": accepted.astype(jnp.float32)}
-            return new, {**own, **seen, "broken": broken(new.energy)}
+            return new, {**own, **observe(new, path, tau), "broken": broken(new.energy)}
 
         return jax.vmap(move)(noise, state)
 
@@ -241,8 +240,3 @@ def join(traces: list[Trace]) -> Trace:
         acceptance=np.concatenate([t.acceptance for t in traces]),
         extra=extra,
     )
-
-
-def theta_of(state: State) -> Theta:
-    """The parameters of all chains, as NumPy arrays."""
-    return {name: np.asarray(value) for name, value in state.theta.items()}

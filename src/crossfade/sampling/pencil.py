@@ -23,10 +23,6 @@ class Pencil(eqx.Module):
         """L z with L L' = precision^-1: standard normal z becomes a draw with that covariance."""
         return self.vectors @ (z / jnp.sqrt(self.weights(tau)))
 
-    def solve(self, tau: Array, right_hand_side: Array) -> Array:
-        """precision^-1 times a vector given as V'vector."""
-        return self.vectors @ (right_hand_side / self.weights(tau))
-
     def log_det(self, tau: Array) -> Array:
         """log |(1 - tau) A_1 + tau A_2|."""
         return jnp.sum(jnp.log(self.weights(tau))) - 2 * jnp.linalg.slogdet(jnp.asarray(self.vectors))[1]
