@@ -12,7 +12,8 @@ from crossfade.types import CrossfadeError
 def table(n: int = 12) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     columns = {name: rng.normal(5, 2, n) for name in ("y", "x1", "x2")}
-    return pd.DataFrame({**columns, "binary": np.arange(n) % 2, "group": ["a", "b", "c"] * (n // 3)})
+    whole = {"binary": np.arange(n) % 2, "count": np.arange(n) // 2}
+    return pd.DataFrame({**columns, **whole, "group": ["a", "b", "c"] * (n // 3)})
 
 
 def both(formula_1, formula_2, *, data=None, family="gaussian", scaling="standardise"):
@@ -36,9 +37,11 @@ def test_standardise_uses_n_minus_1_and_spares_the_intercept():
     np.testing.assert_array_equal(one.columns[:, 1], two.columns[:, 1])
 
 
-def test_logistic_response_is_never_scaled():
-    one, _ = both("binary ~ x1", "binary ~ x2", family="logistic")
-    assert set(one.y) == {0, 1}
+@pytest.mark.parametrize(("family", "response"), [("logistic", "binary"), ("poisson", "count")])
+def test_only_a_gaussian_response_is_scaled(family, response):
+    one, _ = both(f"{response} ~ x1", f"{response} ~ x2", family=family)
+    np.testing.assert_array_equal(one.y, table()[response])
+    np.testing.assert_allclose(one.columns[:, 1].std(ddof=1), 1)
     assert one.scale.startswith("covariates standardised")
 
 
@@ -74,7 +77,7 @@ def broken(**changes):
 REFUSED = {
     "missing column": (
         ("y ~ x1", "y ~ x1 + agee", {}),
-        r"no column 'agee' in the table: its columns are y, x1, x2, binary, group",
+        r"no column 'agee' in the table: its columns are y, x1, x2, binary, count, group",
     ),
     "missing column inside a function": (
         ("y ~ x1", "y ~ poly(agee, 2)", {}),
@@ -108,6 +111,18 @@ REFUSED = {
     "computed response not 0/1": (
         ("I(binary + 1) ~ x1", "I(binary + 1) ~ x2", {"family": "logistic"}),
         r"must be 0 or 1 in the logistic family, but its values are 1, 2",
+    ),
+    "negative count": (
+        ("count ~ x1", "count ~ x2", {"data": broken(count=(3, -1.0)), "family": "poisson"}),
+        r"'count' must be whole numbers of at least 0 in the poisson family, but it has 1 other value \(row 4\), -1:",
+    ),
+    "broken count": (
+        ("count ~ x1", "count ~ x2", {"data": broken(count=([0, 3], 2.5)), "family": "poisson"}),
+        r"'count' must be whole numbers.* 2 other values \(rows 1, 4\), 2.5: give counts, or use the gaussian family",
+    ),
+    "computed response not a count": (
+        ("np.log1p(count) ~ x1", "np.log1p(count) ~ x2", {"family": "poisson"}),
+        r"response 'np.log1p\(count\)' must be whole numbers",
     ),
     "text response": (
         ("group ~ x1", "group ~ x2", {"family": "logistic"}),
@@ -155,8 +170,8 @@ REFUSED = {
         r"more than one column 'x1'",
     ),
     "unknown family": (
-        ("y ~ x1", "y ~ x2", {"family": "poisson"}),
-        r"unknown family 'poisson': choose one of gaussian, logistic",
+        ("y ~ x1", "y ~ x2", {"family": "probit"}),
+        r"unknown family 'probit': choose one of gaussian, logistic, poisson",
     ),
     "unknown scaling": (
         ("y ~ x1", "y ~ x2", {"scaling": "zscore"}),
@@ -176,9 +191,10 @@ def test_refused_with_a_reason(case):
         both(formula_1, formula_2, **options)
 
 
-def test_a_column_called_variance_is_fine_for_logistic():
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_a_column_called_variance_is_fine_without_noise(family):
     data = table().assign(variance=table()["x2"])
-    assert "variance" in both("binary ~ x1", "binary ~ variance", data=data, family="logistic")[1].names
+    assert "variance" in both("binary ~ x1", "binary ~ variance", data=data, family=family)[1].names
 
 
 def test_factors_and_nearly_collinear_powers_are_not_refused():
@@ -203,6 +219,9 @@ def test_factors_and_nearly_collinear_powers_are_not_refused():
         ("gaussian", Prior(mean=float("inf")), r"prior mean is inf: it must be a finite number"),
         ("gaussian", Prior(sd=3.0), r"gaussian family has no prior sd: leave it out"),
         ("logistic", Prior(precision=2.0), r"logistic family has no prior precision: leave it out"),
+        ("poisson", Prior(noise_shape=2.0), r"poisson family has no prior noise_shape: leave it out"),
+        ("poisson", Prior(sd=0.0), r"prior sd is 0.0: it must be a positive number"),
+        ("poisson", Prior(means={"x9": 1.0}), r"prior means name 'x9', which no formula has"),
     ],
 )
 def test_bad_priors_are_refused(family, prior, message):
@@ -214,6 +233,9 @@ def test_bad_priors_are_refused(family, prior, message):
 def test_statement():
     assert statement(Prior(), "gaussian") == "coefficients ~ N(0, variance/1); 1/variance ~ Gamma(0.1, rate 0.1)"
     assert statement(Prior(), "logistic") == "coefficients ~ N(0, sd 10)"
+    assert statement(Prior(), "poisson") == "coefficients ~ N(0, sd 2.5)"
+    changed = Prior(means={"Intercept": 3.0}, sd=1.5)
+    assert statement(changed, "poisson") == "coefficients ~ N(0, sd 1.5), but Intercept ~ N(3, sd 1.5)"
     assert statement(Prior(means={"x": 185}, precisions={"x": 6, "z": 2}), "gaussian").startswith(
         "coefficients ~ N(0, variance/1), but x ~ N(185, variance/6), z ~ N(0, variance/2); 1/variance"
     )
@@ -259,3 +281,20 @@ def test_pima_by_formula_has_the_right_log_joint():
     truth = np.sum(data["y"] * eta - np.log1p(np.exp(eta))) + norm(0, 10).logpdf(list(theta.values())).sum()
     with float64():
         assert float(m1.log_joint(theta)) == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize(("prior", "sd"), [(Prior(), 2.5), (Prior(sd=1.5), 1.5)])
+def test_counts_by_formula_have_the_right_log_joint(prior, sd):
+    """log Poisson + log prior at one point, by SciPy; the prior is the one that is stated."""
+    from scipy.stats import norm, poisson
+
+    from crossfade import float64
+
+    data = table()
+    m1, m2 = from_formulas(data, "count ~ x1", "count ~ x1 + group", family="poisson", prior=prior)
+    assert m1.names == ("Intercept", "x1") and m2.names == (*m1.names, "group[T.b]", "group[T.c]")
+    theta = {"Intercept": 0.9, "x1": -0.3}
+    rate = np.exp(0.9 - 0.3 * (data["x1"] - data["x1"].mean()) / data["x1"].std())
+    truth = poisson(rate).logpmf(data["count"]).sum() + norm(0, sd).logpdf(list(theta.values())).sum()
+    with float64():
+        assert float(m1.log_joint(theta)) == pytest.approx(truth, abs=1e-10)

@@ -99,7 +99,7 @@ def compare(
     data: Annotated[Path, typer.Argument(help="CSV file with a header line.", metavar="DATA")],
     formula_1: Annotated[str, typer.Argument(help="Model M1, like 'y ~ x1'.", metavar="FORMULA1")],
     formula_2: Annotated[str, typer.Argument(help="Model M2, like 'y ~ x1 + x2'.", metavar="FORMULA2")],
-    family: Annotated[str, typer.Option(help="gaussian or logistic.")] = "gaussian",
+    family: Annotated[str, typer.Option(help="gaussian, logistic or poisson.")] = "gaussian",
     method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "NETI-DIFF",
     n_iter: Annotated[int, typer.Option(help="Iterations per chain and direction.")] = 16_000,
     n_chains: Annotated[int, typer.Option(help="Independent chains; the error bar comes from them.")] = 16,
@@ -116,7 +116,10 @@ def compare(
     ] = None,
     noise_shape: Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")] = 0.1,
     noise_rate: Annotated[float, typer.Option(help="gaussian: see --noise-shape.")] = 0.1,
-    prior_sd: Annotated[float, typer.Option(help="logistic: coefficient ~ N(mean, sd^2).")] = 10.0,
+    prior_sd: Annotated[
+        float | None,
+        typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2)."),
+    ] = None,
     log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
 ) -> None:
     """Compare two formulas on the data of a CSV file."""

@@ -26,7 +26,7 @@ class Design(NamedTuple):
 
 
 def read(
-    table: pandas.DataFrame, formula_1: str, formula_2: str, *, scaling: str, binary: bool
+    table: pandas.DataFrame, formula_1: str, formula_2: str, *, scaling: str, family: str
 ) -> tuple[Design, Design]:
     """The designs of two formulas with one response, on the same rows and the same scale."""
     if scaling not in SCALINGS:
@@ -48,11 +48,7 @@ def read(
     _, columns_2, names_2 = _matrices(parsed[1], table, "formula 2")
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
-    if binary and not set(y) <= {0, 1}:
-        raise CrossfadeError(
-            f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
-            f"{_seen(y)}: recode it, or use the gaussian family"
-        )
+    _check_range(y, response, family)
     if set(names_1) == set(names_2):
         raise CrossfadeError(
             f"both formulas have the same columns ({', '.join(names_1)}), so the Bayes factor is 1: "
@@ -62,8 +58,8 @@ def read(
     _check_design(columns_2, names_2, "formula 2")
 
     centred = scaling != "raw" and INTERCEPT in names_1 and INTERCEPT in names_2
-    said = _describe(scaling, centred, binary)
-    if scaling == "standardise" and not binary:
+    said = _describe(scaling, centred, family)
+    if scaling == "standardise" and family == "gaussian":
         y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
     return (
         Design(y, _scale(columns_1, names_1, scaling, centred), names_1, said),
@@ -126,7 +122,21 @@ def _check_response(table: pandas.DataFrame, response: str) -> None:
     if name in table.columns and not pandas.api.types.is_numeric_dtype(table[name]):
         raise CrossfadeError(
             f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
-            "numbers (as 0 and 1 for the logistic family)"
+            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
+        )
+
+
+def _check_range(y: np.ndarray, response: str, family: str) -> None:
+    """The response is something the family can produce; only the gaussian can produce any number."""
+    if family == "logistic" and not set(y) <= {0, 1}:
+        raise CrossfadeError(
+            f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
+            f"{_seen(y)}: recode it, or use the gaussian family"
+        )
+    if family == "poisson" and len(bad := np.flatnonzero((y < 0) | (y != np.floor(y)))):
+        raise CrossfadeError(
+            f"the response {response!r} must be whole numbers of at least 0 in the poisson family, but it has "
+            f"{_counted(bad, 'other value')}, {_seen(y[bad])}: give counts, or use the gaussian family"
         )
 
 
@@ -194,10 +204,10 @@ def _scale(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: b
     return (columns - mean) / sd
 
 
-def _describe(scaling: str, centred: bool, binary: bool) -> str:
+def _describe(scaling: str, centred: bool, family: str) -> str:
     if scaling == "raw":
         return "columns as they are"
-    what = "covariates" if binary or scaling == "centre" else "response and covariates"
+    what = "covariates" if family != "gaussian" or scaling == "centre" else "response and covariates"
     if centred:
         return f"{what} {'centred' if scaling == 'centre' else 'standardised: (x - mean)/sd with n - 1'}"
     why = "not centred, because not both formulas have an intercept"

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
     from crossfade.sampling.model import Model
 
-FAMILIES = ("gaussian", "logistic")
+FAMILIES = ("gaussian", "logistic", "poisson")
+# Where Prior.sd is not given. A logit of 10 is as good as certain, but exp(10) is 22,000 times the rate.
+SD = {"logistic": 10.0, "poisson": 2.5}
 
 
 class Prior(NamedTuple):
     """Priors of the parameters after `scaling`; `means` and `precisions` hold the exceptions, by name.
 
     gaussian: coefficient ~ N(mean, variance/precision), 1/variance ~ Gamma(noise_shape, rate noise_rate)
-    logistic: coefficient ~ N(mean, sd^2)
+    logistic, poisson: coefficient ~ N(mean, sd^2), sd 10 and 2.5 unless given
     """
 
     mean: float = 0.0
@@ -31,7 +33,7 @@ class Prior(NamedTuple):
     precisions: Mapping[str, float] = {}
     noise_shape: float = 0.1
     noise_rate: float = 0.1
-    sd: float = 10.0
+    sd: float | None = None
 
 
 def from_formulas(
@@ -58,7 +60,7 @@ def designs(
     """Response and design matrix of both formulas, scaled alike, after all checks of the table."""
     if family not in FAMILIES:
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
-    both = read(table, formula_1, formula_2, scaling=scaling, binary=family == "logistic")
+    both = read(table, formula_1, formula_2, scaling=scaling, family=family)
     if family == "gaussian" and any("variance" in design.names for design in both):
         raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
     return both
@@ -73,9 +75,10 @@ def models(both: tuple[Design, Design], family: str, prior: Prior) -> tuple[Mode
 
 def statement(prior: Prior, family: str) -> str:
     """The priors in one line, for people."""
-    if family == "logistic":
-        text = f"coefficients ~ N({prior.mean:g}, sd {prior.sd:g})"
-        changed = [f"{name} ~ N({mean:g}, sd {prior.sd:g})" for name, mean in prior.means.items()]
+    if family in SD:
+        sd = _sd(prior, family)
+        text = f"coefficients ~ N({prior.mean:g}, sd {sd:g})"
+        changed = [f"{name} ~ N({mean:g}, sd {sd:g})" for name, mean in prior.means.items()]
     else:
         text = f"coefficients ~ N({prior.mean:g}, variance/{prior.precision:g})"
         changed = [
@@ -92,10 +95,11 @@ def statement(prior: Prior, family: str) -> str:
 
 def _model(design: Design, family: str, prior: Prior) -> Model:
     mean = np.array([prior.means.get(name, prior.mean) for name in design.names])
-    if family == "logistic":
-        from crossfade.models import logistic
+    if family in SD:
+        from crossfade.models import logistic, poisson
 
-        return logistic.model(design.y, design.columns, design.names, prior_mean=mean, prior_sd=prior.sd)
+        make = {"logistic": logistic.model, "poisson": poisson.model}[family]
+        return make(design.y, design.columns, design.names, prior_mean=mean, prior_sd=_sd(prior, family))
     from crossfade.models import linear
 
     return linear.model(
@@ -108,6 +112,10 @@ def _model(design: Design, family: str, prior: Prior) -> Model:
     )
 
 
+def _sd(prior: Prior, family: str) -> float:
+    return SD[family] if prior.sd is None else prior.sd
+
+
 def _check(prior: Prior, family: str, names: list[str]) -> None:
     default = Prior()
     idle = ("sd",) if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate")
@@ -118,9 +126,9 @@ def _check(prior: Prior, family: str, names: list[str]) -> None:
         for name in getattr(prior, field):
             if name not in names:
                 raise CrossfadeError(f"prior {field} name {name!r}, which no formula has: choose from {names}")
-    positive: dict[str, Any] = {
-        field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate", "sd")
-    }
+    positive: dict[str, Any] = {field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate")}
+    if prior.sd is not None:
+        positive["sd"] = prior.sd
     positive |= {f"precision of {name}": value for name, value in prior.precisions.items()}
     for what, value in positive.items():
         if not (np.isfinite(value) and value > 0):
