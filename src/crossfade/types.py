@@ -101,7 +101,7 @@ class Leg(NamedTuple):
     """One path that was run both ways. `reverse` ran on the reversed path: it estimates minus the same."""
 
     name: str
-    sign: int  # +1 or -1: how the leg enters the log Bayes factor
+    sign: float  # the factor with which the leg enters the log Bayes factor: +1, -1, or 1/2 for one of two halves
     forward: Trace
     reverse: Trace | None
 
@@ -126,6 +126,8 @@ class Result(NamedTuple):
     sharing: Sharing
     about: dict[str, Any]  # method, n_iter, n_chains, seed, log_prior_odds, seconds, priors, ...
     differences: dict[str, Estimate] = {}  # each opinion minus the headline, on the same chains
+    verdict: str = ""  # of the default method: "trustworthy", "weak" or "do not use"
+    reasons: tuple[str, ...] = ()  # for the verdict, a sentence each
 
     @property
     def log_posterior_odds(self) -> float:

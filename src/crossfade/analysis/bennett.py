@@ -56,10 +56,11 @@ def neighbour_overlaps(tau: np.ndarray, samples: Sequence[np.ndarray]) -> list[f
     """
     found = []
     for k, log_z in enumerate(bar_steps(tau, samples)):
-        ratio = np.concatenate(samples[k : k + 2])
-        finite = ratio[np.isfinite(ratio)]
-        p = expit((tau[k + 1] - tau[k]) * finite - log_z)  # equal numbers of draws at all rungs
-        found.append(2 * float(np.sum(p * (1 - p))) / len(ratio))
+        shared = 0.0
+        for ratio in samples[k : k + 2]:  # each rung counts the same, however many draws it has
+            p = expit((tau[k + 1] - tau[k]) * ratio[np.isfinite(ratio)] - log_z)
+            shared += float(np.sum(p * (1 - p))) / len(ratio)
+        found.append(shared)
     return found
 
 

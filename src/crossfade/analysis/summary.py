@@ -26,8 +26,11 @@ class Summary(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def summarise(legs: tuple[Leg, ...], estimator: str) -> Summary:
-    """The headline by one estimator and the same number by every other one that the traces allow."""
+def summarise(legs: tuple[Leg, ...], estimator: str, correlation: float = 0.0) -> Summary:
+    """The headline by one estimator and the same number by every other one that the traces allow.
+
+    `correlation` is that of the errors of two legs which are halves of one run, each read with a fit to the other.
+    """
     two_sided = all(leg.reverse is not None for leg in legs)
     names = [name for name in legal(legs[0].forward) if name != estimator]
     if two_sided and not legs[0].forward.equilibrium and estimator != "crooks":
@@ -42,7 +45,8 @@ def summarise(legs: tuple[Leg, ...], estimator: str) -> Summary:
     signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
-        return combine([(sign, of_both_sides(*side)) for sign, side in zip(signs, sides, strict=True)], name)
+        sum_ = combine([(sign, of_both_sides(*side)) for sign, side in zip(signs, sides, strict=True)], name)
+        return sum_._replace(error=sum_.error * float(np.sqrt(1 + correlation)))
 
     estimates = {name: total(sides, name) for name, sides in runs.items()}
     headline = estimates.pop(estimator)

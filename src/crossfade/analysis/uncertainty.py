@@ -109,9 +109,9 @@ def paper_variance(trace: Trace) -> np.ndarray:
     return np.diff(trace.log_ratio[:, :, 0], axis=1) @ np.diff(trace.tau)
 
 
-def combine(terms: Sequence[tuple[int, Estimate]], name: str = "") -> Estimate:
-    """Signed sum of independent estimates: sum s_i x_i, error^2 = sum error_i^2, dof by Satterthwaite."""
-    variances = [estimate.error**2 for _, estimate in terms]
+def combine(terms: Sequence[tuple[float, Estimate]], name: str = "") -> Estimate:
+    """Weighted sum of independent estimates: sum s_i x_i, error^2 = sum s_i^2 error_i^2, dof by Satterthwaite."""
+    variances = [(factor * estimate.error) ** 2 for factor, estimate in terms]
     return Estimate(
         float(sum(sign * estimate.value for sign, estimate in terms)),
         float(np.sqrt(sum(variances))),

@@ -160,7 +160,7 @@ def _from_tree(tree: xarray.DataTree) -> Result:
     for i in range(sum(name.startswith("leg_") for name in tree.children)):
         node = tree[f"leg_{i}"]
         reverse = _trace(node["reverse"]) if "reverse" in node.children else None
-        legs.append(Leg(str(node.attrs["name"]), int(node.attrs["sign"]), _trace(node["forward"]), reverse))
+        legs.append(Leg(str(node.attrs["name"]), float(node.attrs["sign"]), _trace(node["forward"]), reverse))
     return Result(
         log_bayes_factor=by_role["log_bayes_factor"][""],
         opinions=by_role["opinion"],

@@ -1,0 +1,54 @@
+"""Whether chains have found the same place: R-hat and effective numbers of draws of every coordinate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+RANKED = 200  # up to so many coordinates are looked at by ranks; of more, those that look worst without ranks
+
+
+class Mixing(NamedTuple):
+    """The worst of all coordinates: rank-normalised split R-hat, and the effective number of draws."""
+
+    r_hat: float
+    r_hat_of: int  # the coordinate
+    effective: float
+    effective_of: int
+    typical: float  # median effective number
+
+
+def mixing(draws: np.ndarray) -> Mixing:
+    """Of draws [chain, draw, coordinate] (Vehtari et al. 2021)."""
+    n_chains, n_draws, size = draws.shape
+    if size == 0:
+        return Mixing(1.0, 0, np.inf, 0, np.inf)
+    looked_at = np.arange(size)
+    if size > RANKED:
+        looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]
+    from arviz_stats.base import array_stats  # slow to import
+
+    chosen = np.moveaxis(draws[:, :, looked_at], 2, 0).copy()
+    moving = np.ptp(chosen, axis=(1, 2)) > 0
+    if not moving.all():  # a coordinate that never moves has not mixed, whatever its chains agree on
+        stuck = int(looked_at[np.argmin(moving)])
+        return Mixing(np.inf, stuck, 1.0, stuck, 1.0)
+    r_hat = np.atleast_1d(array_stats.rhat(chosen))
+    effective = np.atleast_1d(array_stats.ess(chosen))
+    return Mixing(
+        float(r_hat.max()),
+        int(looked_at[np.argmax(r_hat)]),
+        float(effective.min()),
+        int(looked_at[np.argmin(effective)]),
+        float(np.median(effective)),
+    )
+
+
+def plain_r_hat(draws: np.ndarray) -> np.ndarray:
+    """Split R-hat per coordinate from means and variances alone, for many coordinates."""
+    half = draws.shape[1] // 2
+    parts = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    within = parts.var(axis=1, ddof=1).mean(axis=0)
+    between = parts.mean(axis=1).var(axis=0, ddof=1)
+    return np.sqrt((half - 1) / half + between / np.maximum(within, 1e-300))

@@ -1,0 +1,152 @@
+"""Posterior draws of one model: from chains that can go on, or brought along by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from crossfade.sampling.anneal import chain_keys
+from crossfade.sampling.joint import Flat, Joint, flat, unconstrained_draws
+from crossfade.sampling.posterior import SEGMENT, Draws, Sampler, advance, begin, warm_up
+from crossfade.sampling.precision import in_float64
+from crossfade.types import Array, CrossfadeError
+
+N_CANDIDATES = 256  # places to start that are looked at: their spread sets the first units
+
+
+class Source(NamedTuple):
+    """Draws so far, and the chains that made them (None: the user's own draws, of which there are no more)."""
+
+    draws: Draws
+    sampler: Sampler | None
+    n_true_chains: int  # the user's chains are cut into pieces; the verdict looks at them whole
+    labels: tuple[str, ...]
+
+    @property
+    def n_draws(self) -> int:
+        return self.draws.u.shape[1]
+
+
+@in_float64
+def run_source(joint: Joint, key: Array, n_chains: int, which: str) -> Source:
+    """Warm chains, with no draws yet."""
+    density = flat(joint)
+    labels = tuple(density.labels())
+    if density.size == 0:
+        empty = np.zeros((n_chains, 0))
+        return Source(Draws(empty[:, :, None][:, :, :0], empty, empty, empty, 0), None, n_chains, labels)
+    starts, scale = _starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
+    sampler = begin(density, starts, scale, chain_keys(jax.random.fold_in(key, 1), n_chains))
+    sampler = warm_up(sampler)
+    none = np.zeros((n_chains, 0))
+    return Source(Draws(np.zeros((n_chains, 0, density.size)), none, none, none, 0), sampler, n_chains, labels)
+
+
+def _starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """Dispersed starts, so that chains that end in different places are noticed; and the spread of each coordinate."""
+    u, log_density, slope = _candidates(density, joint.start, chain_keys(key, N_CANDIDATES))
+    u, log_density = np.asarray(u), np.asarray(log_density)
+    if np.isnan(log_density).any() or np.isposinf(log_density).any():
+        worst = int(np.argmax(np.isnan(log_density) | np.isposinf(log_density)))
+        raise CrossfadeError(
+            f"the log joint of {which} is {log_density[worst]} at a draw of its prior, {_shown(density, u[worst])}: it "
+            "must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or narrow "
+            "the prior."
+        )
+    usable = np.isfinite(log_density) & np.isfinite(np.asarray(slope)).all(axis=1) & np.isfinite(u).all(axis=1)
+    if usable.sum() < max(2, n_chains // 8):
+        raise CrossfadeError(
+            f"only {usable.sum()} of {N_CANDIDATES} draws of the prior of {which} have a finite log joint and "
+            "gradient: check the likelihood at draws of the prior, or narrow the prior to where it is not zero"
+        )
+    spread = (np.quantile(u[usable], 0.84, axis=0) - np.quantile(u[usable], 0.16, axis=0)) / 2
+    return np.resize(u[usable], (n_chains, u.shape[1])), np.clip(spread, 1e-6, 1e6)
+
+
+def _shown(density: Flat, u: np.ndarray) -> str:
+    values = {name: np.asarray(value) for name, value in density.theta(u).items()}
+    shown = [f"{name} = {np.array2string(value, precision=4, threshold=6)}" for name, value in values.items()]
+    return ", ".join(shown[:6])
+
+
+@eqx.filter_jit
+def _candidates(density: Flat, start: Any, keys: Array) -> Any:
+    def one(key: Array) -> Any:
+        u = density.inverse(start(key))
+        return u, *jax.value_and_grad(density)(u)
+
+    return jax.lax.map(one, keys, batch_size=16)
+
+
+def more(source: Source, n_segments: int) -> Source:
+    """The same chains, n_segments x SEGMENT draws further."""
+    if n_segments == 0:
+        return source
+    if source.sampler is None:
+        if source.draws.u.shape[2]:
+            raise CrossfadeError("the draws that were brought along cannot be continued: bring more, or leave them out")
+        n_chains = source.draws.u.shape[0]
+        none = np.zeros((n_chains, source.n_draws + n_segments * SEGMENT))
+        return source._replace(draws=Draws(none[:, :, None][:, :, :0], none, none + 1, none.astype(bool), 0))
+    sampler, new = advance(source.sampler, n_segments)
+    return source._replace(draws=Draws.joined([source.draws, new]), sampler=sampler)
+
+
+@in_float64
+def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
+    """The user's posterior draws: an ArviZ or xarray posterior, or arrays [chain, draw, ...] by name."""
+    density = flat(joint)
+    arrays = _arrays(joint, draws, which)
+    u = unconstrained_draws(density, arrays)
+    if not np.isfinite(u).all():
+        lost = density.labels()[int(np.argwhere(~np.isfinite(u))[0][2])]
+        raise CrossfadeError(f"the draws of {lost!r} for {which} are not all inside the support of its prior")
+    log_density = np.asarray(jax.jit(lambda u: jax.lax.map(jax.vmap(density), u))(u))
+    if not np.isfinite(log_density).all():
+        raise CrossfadeError(
+            f"the log joint of {which} is not finite at some of its own draws: are they of this model?"
+        )
+    n_chains, n_draws, size = u.shape
+    per_chain = max(n_pieces // n_chains, 1)
+    length = n_draws // per_chain
+    if length < 10:
+        raise CrossfadeError(
+            f"{which} comes with {n_chains} x {n_draws} draws: bring at least {10 * per_chain} per chain"
+        )
+
+    def cut(values: np.ndarray) -> np.ndarray:
+        kept = values[:, n_draws - per_chain * length :]  # what is left over is the oldest
+        return kept.reshape(n_chains * per_chain, length, *values.shape[2:])
+
+    ones = np.ones((n_chains * per_chain, length))
+    own = Draws(cut(u), cut(log_density), ones, np.zeros_like(ones, dtype=bool), 0)
+    return Source(own, None, n_chains, tuple(density.labels()))
+
+
+def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:
+    posterior = getattr(draws, "posterior", draws)
+    if hasattr(posterior, "data_vars"):
+        posterior = {str(name): posterior[name].transpose("chain", "draw", ...).values for name in posterior.data_vars}
+    if not isinstance(posterior, Mapping):
+        raise CrossfadeError(
+            f"the draws for {which} are a {type(draws).__name__}: bring a posterior or a dict of arrays"
+        )
+    found: dict[str, np.ndarray] = {}
+    for name, (shape, _) in joint.places.items():
+        if name not in posterior:
+            raise CrossfadeError(f"the draws for {which} have no {name!r}: they have {sorted(map(str, posterior))}")
+        values = np.asarray(posterior[name], float)
+        if values.shape[1:] == shape and values.shape[2:] != shape:
+            values = values[None]
+        if values.shape[2:] != shape:
+            wanted = ", ".join(["chain", "draw", *map(str, shape)])
+            raise CrossfadeError(f"the draws of {name!r} for {which} have shape {values.shape}: give [{wanted}]")
+        found[name] = values
+    counts = {name: values.shape[:2] for name, values in found.items()}
+    if len(set(counts.values())) > 1:
+        raise CrossfadeError(f"the draws for {which} differ in number between parameters: {counts}")
+    return found
