@@ -92,37 +92,40 @@ def test_the_quadrature_has_converged():
 
 
 def test_a_pair_against_quadrature():
-    result = compare(*pair(), method="MBAR", n_iter=10_000, seed=0)
+    result = compare(*pair(), method="MBAR", n_iter=8_000, seed=0)
     assert result.warnings == ()
     assert_estimate(result.log_bayes_factor, truth(), max_error=0.02)
     with pytest.raises(AssertionError):  # the wrong twin
         assert_estimate(result.log_bayes_factor, truth() + 0.1, max_error=0.02)
 
 
-def test_chains_come_home_from_rates_a_thousandfold_too_high():
+def test_chains_come_home_from_anywhere():
+    """From rates that are too high, too low, and too high for some data and too low for others."""
     m1, m2 = pair()
     path = direct(m1, m2)
-    far = jax.vmap(lambda b: {"one": 8 + 0 * b, "a": 0.5 * b, "b": b})(jnp.asarray(rng(1).normal(size=8)))
+    one, a, b = np.array([[8, 0, 0], [5, 3, -3], [-9, 0, 0], [-6, 1, 1], [-4, 4, 2], [-5, -4, -6], [0, 7, 0]]).T
+    far = {"one": jnp.asarray(one, float), "a": jnp.asarray(a, float), "b": jnp.asarray(b, float)}
     state = State(far, jax.vmap(path.energy)(far))
-    run = {"keys": chain_keys(key(0), 8), "schedule": Schedule(1, 0, 5), "state": state}
+    run = {"keys": chain_keys(key(0), 7), "schedule": Schedule(1, 0, 20), "state": state}
     _, home = anneal(path, poisson.hmc(m1, m2), np.array([1.0]), **run)
     mode, curvature = glm.mode_and_curvature(m2)
     off = np.stack([home.theta[name] for name in m2.names], 1) - mode
     assert np.all(np.einsum("ci,ij,cj->c", off, curvature, off) < 30)  # chi-squared with 3 degrees of freedom
     _, lost = anneal(path, glm.hmc(m1, m2), np.array([1.0]), **run)  # the wrong twin: HMC alone never moves
-    np.testing.assert_array_equal(lost.theta["one"], 8)
+    assert np.sum(lost.theta["one"] == one) >= 3
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.4, 1.0])
-def test_the_leap_leaves_its_own_approximation_alone(tau):
-    """On a path that is exactly Gaussian in theta the leap is always accepted; from no data to no data it is."""
+def test_the_leap_leaves_a_known_density_alone(tau):
+    """From no data to no data every q_tau is the prior, where the chains begin."""
     m1, m2 = (without_data(m) for m in pair())
-    trace, state = anneal(
-        direct(m1, m2), glm.leap(m1, m2), np.array([tau]), chain_keys(key(1), 2000), schedule=Schedule(1, 0, 1)
-    )
-    assert np.all(trace.acceptance == 1)
-    draws = np.stack([state.theta[name] for name in m2.names], 1)
-    assert stats.kstest(draws.ravel() / SD, "norm").pvalue > 1e-4
+    keys = chain_keys(key(1), 3000)
+    trace, state = anneal(direct(m1, m2), glm.leap(m1, m2), np.array([tau]), keys, schedule=Schedule(10, 0, 0))
+    assert trace.acceptance.mean() > 0.7
+    draws = np.concatenate([state.theta[name] for name in m2.names]) / SD
+    assert stats.kstest(draws, "norm").pvalue > 1e-4
+    wrong = rng(2).standard_t(glm.LEAP_DOF, size=len(draws))  # the wrong twin: every proposal accepted
+    assert stats.kstest(wrong, "norm").pvalue < 1e-4
 
 
 def test_bad_models_are_refused():

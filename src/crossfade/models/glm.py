@@ -99,10 +99,14 @@ def hmc(m1: Model, m2: Model) -> HMC:
     return HMC(Whitening(precision, names), np.pi / 2 / n_leapfrog, n_leapfrog)
 
 
-class Leap(Kernel):
-    """Independence Metropolis: proposals from the product of the ends' Laplace approximations, tempered by tau.
+LEAP_DOF = 5
 
-    In the basis V that makes both precisions diagonal the approximation is N(centre(tau), 1/weights(tau)).
+
+class Leap(Kernel):
+    """Independence Metropolis: Student-t proposals shaped by the ends' Laplace approximations, tempered by tau.
+
+    In the basis V that makes both precisions diagonal these are N(centre(tau), 1/weights(tau)). The tails must be a
+    t's: a likelihood may fall off more slowly than its own curvature says, and a normal proposal would stay there.
     """
 
     pencil: Pencil
@@ -112,18 +116,21 @@ class Leap(Kernel):
 
     def noise(self, key: Array, theta: Theta, tau: Array) -> tuple[Array, Array]:
         normal, uniform = jax.random.split(key)
-        return jax.random.normal(normal, (len(self.names),)), -jax.random.exponential(uniform)
+        z = jax.random.normal(normal, (len(self.names) + LEAP_DOF,))
+        t = z[LEAP_DOF:] / jnp.sqrt(jnp.mean(z[:LEAP_DOF] ** 2))
+        return t, -jax.random.exponential(uniform)
 
     def __call__(self, noise: Any, state: State, path: Path, tau: Array) -> tuple[State, Array]:
-        z, log_u = noise
+        t, log_u = noise
         weights = self.pencil.weights(tau)
         first, second = self.centres
         centre = ((1 - tau) * first + tau * self.pencil.values * second) / weights
         old = jnp.sqrt(weights) * (self.inverse @ vector(state.theta, self.names) - centre)
-        new = self.pencil.vectors @ (centre + z / jnp.sqrt(weights))
+        new = self.pencil.vectors @ (centre + t / jnp.sqrt(weights))
         theta = {**state.theta, **{name: new[i] for i, name in enumerate(self.names)}}
         energy = path.energy(theta)
-        gain = energy.at(tau) - state.energy.at(tau) + (jnp.sum(z**2) - jnp.sum(old**2)) / 2
+        log_g_old, log_g_new = (-(LEAP_DOF + len(t)) / 2 * jnp.log1p(jnp.sum(u**2) / LEAP_DOF) for u in (old, t))
+        gain = energy.at(tau) - state.energy.at(tau) + log_g_old - log_g_new
         # As in every kernel, a proposal without a density is taken, so that the run stops and shows it.
         accept = (log_u < gain) | broken(energy)
         chosen = jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state)

@@ -60,7 +60,7 @@ def model(
 
 
 def hmc(m1: Model, m2: Model) -> Cycle:
-    """Whitened HMC after a leap to the Laplace approximation.
+    """Whitened HMC after a leap towards the Laplace approximation.
 
     Under a log link the curvature grows with the rate: a chain that starts where the prior's rates are tenfold too
     high finds every Hamiltonian step unstable and would never move. The leap takes it home at once.
