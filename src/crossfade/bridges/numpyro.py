@@ -1,0 +1,263 @@
+"""NumPyro models: every latent site becomes a prior, the observed sites the likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
+from numpyro import handlers
+from numpyro.distributions import Distribution
+from numpyro.primitives import Messenger
+
+from crossfade.bridges import sites
+from crossfade.bridges.sites import Site
+from crossfade.sampling.model import Model, describe
+from crossfade.sampling.precision import in_float64
+from crossfade.types import Array, CrossfadeError, Theta
+
+
+class _Held:
+    """What JAX cannot trace, compared by identity: a compiled program is never served to another call's model."""
+
+    def __init__(self, function: Callable[..., Any], layout: Any, leaves: list[Any]):
+        self.function, self.layout, self.leaves = function, layout, leaves
+
+
+_ARRAY = object()  # where an array goes among the held arguments
+
+
+class Program(eqx.Module):
+    """The user's model with its arguments: arrays are data of the compiled program, the rest is part of it."""
+
+    arrays: list[Array]
+    held: _Held = eqx.field(static=True)
+
+    def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
+        """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
+        arrays = iter(self.arrays)
+        leaves = [next(arrays) if leaf is _ARRAY else leaf for leaf in self.held.leaves]
+        args, kwargs = jax.tree.unflatten(self.held.layout, leaves)
+        model = handlers.substitute(handlers.seed(self.held.function, seed), data=theta)
+        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(*args, **kwargs)
+
+    def distribution(self, name: str, theta: Theta) -> Distribution:
+        """The distribution of one site; nothing behind it is run."""
+
+        def stop(site: Site) -> None:
+            if site["type"] == "sample" and site["name"] == name:
+                raise _Reached(site)
+
+        try:
+            self.run(theta, visit=stop)
+        except _Reached as reached:
+            return sites.whole(reached.site)
+        raise CrossfadeError(f"the model has no site {name!r} for some values of its parameters: give it one for all")
+
+
+class _Reached(BaseException):
+    """Not an Exception, so that a model which catches those does not catch this."""
+
+    def __init__(self, site: Site):
+        super().__init__()
+        self.site = site
+
+
+class _Visited(Messenger):
+    """Shows every site from outside of all handlers, where plates have done their work."""
+
+    def __init__(self, model: Callable[..., Any], visit: Callable[[Site], None]):
+        super().__init__(model)
+        self.visit = visit
+
+    def process_message(self, msg: Any) -> None:
+        self.visit(msg)
+
+
+class SitePrior(eqx.Module):
+    """A site whose distribution depends on other parameters."""
+
+    program: Program
+    name: str = eqx.field(static=True)
+    words: str = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Distribution:
+        return self.program.distribution(self.name, theta)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+class FixedPrior(eqx.Module):
+    """A site that depends on nothing, with words of its own where those of its distribution are poor."""
+
+    distribution: Distribution
+    words: str = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Distribution:
+        return self.distribution
+
+    def __str__(self) -> str:
+        return self.words
+
+
+class SiteLikelihood(eqx.Module):
+    """The sum of the log densities of the observed sites, with their masks and scales."""
+
+    program: Program
+    moving: tuple[str, ...] = eqx.field(static=True)  # sites whose support depends on the parameters
+
+    def __call__(self, theta: Theta) -> Array:
+        total = jnp.zeros(())
+        for name, site in self.program.run(theta).items():
+            if sites.is_observed(site):
+                log_prob = sites.log_prob(site)
+                if name in self.moving:  # outside, NumPyro's formulas give finite garbage
+                    log_prob = jnp.where(sites.inside(site), log_prob, -jnp.inf)
+                total += jnp.sum(log_prob)
+        return total
+
+
+@in_float64
+def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
+    """The model of a NumPyro function called with these arguments; sites keep their names.
+
+    Call it again after anything the function reads has changed: arguments and data are those of now.
+    """
+    if not callable(model):
+        raise CrossfadeError(f"from_numpyro needs a model function, not a {type(model).__name__}")
+    program, theta, observed = _read(model, args, kwargs)
+    if not theta:
+        raise CrossfadeError("the model has no latent site: give at least one parameter a prior with numpyro.sample")
+    if not observed:
+        raise CrossfadeError(
+            f"the model has no observed site, only {', '.join(map(repr, theta))}: pass the data as they are passed "
+            "to MCMC.run, and give them to numpyro.sample as obs="
+        )
+    parents = _parents(program, theta, observed)
+    moving = tuple(name for name in observed if parents[name])
+    priors, data = _constants(program, theta, observed, parents)
+    return Model(priors, SiteLikelihood(program, moving), data=data)
+
+
+def _read(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Program, Theta, tuple[str, ...]]:
+    """The program, the shapes of its latent sites and the names of the observed ones; nothing is computed.
+
+    A model that needs the values of its arguments (for the number of groups, say) gets them as constants.
+    """
+    leaves, layout = jax.tree.flatten((args, kwargs))
+    arrays = []
+    held = list(leaves)
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, np.ndarray | jax.Array) and leaf.dtype.kind in "fiub":
+            if leaf.dtype.kind == "f":  # float32 widens to the same numbers; nothing more is lost on the way
+                leaves[i] = leaf.astype(float)
+            arrays.append(jnp.asarray(leaves[i]))
+            held[i] = _ARRAY
+    theta: Theta = {}
+    observed: dict[str, None] = {}
+
+    def look(program: Program) -> None:
+        for name, site in program.run({}, visit=sites.check).items():
+            if sites.is_latent(site):
+                theta[name] = jax.ShapeDtypeStruct(jnp.shape(site["value"]), float)
+            elif sites.is_observed(site):
+                observed[name] = None
+
+    try:
+        program = Program(arrays, _Held(model, layout, held))
+        jax.eval_shape(look, program)
+    except jax.errors.JAXTypeError:
+        program = Program([], _Held(model, layout, leaves))
+        try:
+            jax.eval_shape(look, program)
+        except jax.errors.JAXTypeError as error:
+            raise CrossfadeError(
+                f"the model cannot be traced by JAX ({str(error).splitlines()[0]}): it must not branch on the values "
+                "of its parameters or hand them to NumPy; use jax.numpy and jnp.where"
+            ) from error
+    return program, theta, tuple(observed)
+
+
+def _parents(program: Program, theta: Theta, observed: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Which parameters each latent site's density and each observed site's support depend on, read off the jaxpr."""
+
+    def probe(key: Array, given: Theta, values: Theta) -> list[Array]:
+        found = program.run(given, key)
+        densities = [sites.whole(found[name]).log_prob(values[name]) for name in theta]
+        return [
+            *densities,
+            *(sites.inside(found[name]) for name in observed),
+            sum(jnp.sum(sites.log_prob(found[name])) for name in observed),
+        ]
+
+    jaxpr = jax.make_jaxpr(probe)(jax.random.key(0), theta, theta).jaxpr
+    parents: dict[str, tuple[str, ...]] = {}
+    for i, name in enumerate([*theta, *observed, ""]):
+        _, used = dce_jaxpr(jaxpr, [k == i for k in range(len(jaxpr.outvars))])
+        if used[0]:
+            raise CrossfadeError(
+                "the model draws random numbers that are no sites of it (prng_key, or a site that is blocked): make "
+                "them sites, or pass them as data"
+            )
+        by_name = dict(zip(sorted(theta), used[1:], strict=False))
+        parents[name] = tuple(other for other in theta if by_name[other])
+    for i, name in enumerate(theta):
+        if set(parents[name]) - set(list(theta)[:i]):
+            raise CrossfadeError(
+                f"{name!r} is drawn step by step (scan), each step given the last: write it as one distribution "
+                "(GaussianRandomWalk, say), or scan over independent innovations"
+            )
+    return parents
+
+
+def _constants(
+    program: Program, theta: Theta, observed: tuple[str, ...], parents: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, Any], np.ndarray]:
+    """The priors, and the responses: all that does not depend on the parameters is computed once, here."""
+    words: dict[str, str] = {}
+
+    def compute(program: Program) -> tuple[dict[str, Distribution], dict[str, sites.Response]]:
+        found = program.run({name: jnp.ones(spec.shape) for name, spec in theta.items()})
+        fixed = {}
+        for name in (*theta, *observed):
+            layers = sites.layers(sites.whole(found[name]))
+            words[name] = type(layers[-1]).__name__
+            numpyros = all(type(layer).__module__.startswith("numpyro.") for layer in layers)
+            if name in theta and not parents[name] and numpyros:
+                fixed[name] = jax.tree.map(_plain, layers[0])
+        return fixed, {name: sites.response(found[name]) for name in observed}
+
+    fixed, responses = jax.jit(compute)(program)
+    for name, response in responses.items():
+        sites.check_response(name, words[name], response, moves=bool(parents[name]))
+    priors: dict[str, Any] = {}
+    for name in theta:
+        if name in fixed:
+            priors[name] = _prior(jax.tree.map(np.asarray, fixed[name]))
+        else:
+            given = f", given {', '.join(parents[name])}" if parents[name] else ""
+            priors[name] = SitePrior(program, name, words[name] + given)
+    return priors, sites.flattened(responses)
+
+
+def _prior(distribution: Distribution) -> Any:
+    """The distribution itself, so that equal priors are equal; if a plate has wrapped it, with words of its own."""
+    inner = sites.layers(distribution)[-1]
+    if inner is distribution and distribution.arg_constraints:
+        return distribution
+    words = describe(inner) if inner.arg_constraints else type(inner).__name__
+    shape = (*distribution.batch_shape, *distribution.event_shape)
+    return FixedPrior(distribution, f"{words} of shape {shape}" if shape else words)
+
+
+def _plain(leaf: Any) -> Any:
+    """Numbers as float64 arrays, whichever way they were written: Normal(0, 10) is Normal(0.0, 10.0)."""
+    is_number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+    return jnp.asarray(leaf, float) if is_number or jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf

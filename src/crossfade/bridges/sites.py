@@ -1,0 +1,152 @@
+"""Sites of a NumPyro trace: what they say, and a refusal of each that a Bayes factor cannot use."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpyro import distributions as dist
+from numpyro.distributions import Distribution, biject_to
+
+from crossfade.types import Array, CrossfadeError
+
+Site = dict[str, Any]
+
+
+def is_observed(site: Site) -> bool:
+    return site["type"] == "sample" and bool(site["is_observed"])
+
+
+def is_latent(site: Site) -> bool:
+    return site["type"] == "sample" and not site["is_observed"]
+
+
+def whole(site: Site) -> Distribution:
+    """The site's distribution with the shape of its value."""
+    shape = tuple(site["kwargs"].get("sample_shape", ()))
+    return site["fn"].expand((*shape, *site["fn"].batch_shape)) if shape else site["fn"]
+
+
+def layers(distribution: Distribution) -> list[Distribution]:
+    """The distribution and those it wraps: expanded by a plate, made one event, masked."""
+    wrappers = (dist.ExpandedDistribution, dist.Independent, dist.MaskedDistribution)
+    found = [distribution]
+    while isinstance(found[-1], wrappers):
+        found.append(found[-1].base_dist)
+    return found
+
+
+def kept(site: Site) -> Array:
+    """Which entries of the value no mask takes out."""
+    mask = jnp.ones((), bool)
+    for layer in layers(site["fn"]):
+        if isinstance(layer, dist.MaskedDistribution):
+            own = jnp.asarray(layer._mask)
+            mask &= own.reshape(own.shape + (1,) * layer.event_dim)
+    return jnp.broadcast_to(mask, jnp.shape(site["value"]))
+
+
+def inside(site: Site) -> Array:
+    """Where the values that count are in the support; everywhere, if the support cannot tell."""
+    support, value = site["fn"].support, jnp.asarray(site["value"])
+    try:
+        return jnp.asarray(support(jnp.where(kept(site), value, support.feasible_like(value))))
+    except (NotImplementedError, ValueError):
+        return jnp.ones((), bool)
+
+
+def log_prob(site: Site) -> Array:
+    """log p of the site's value, with its scale."""
+    found = site["fn"].log_prob(site["value"])
+    return found if site["scale"] is None else site["scale"] * found
+
+
+class Response(NamedTuple):
+    """An observed site in numbers."""
+
+    value: Array
+    kept: Array
+    inside: Array
+
+
+def response(site: Site) -> Response:
+    return Response(jnp.asarray(site["value"]), kept(site), inside(site))
+
+
+def flattened(responses: dict[str, Response]) -> np.ndarray:
+    """All values that count, sites in the order of their names: what two models must have in common."""
+    parts = [np.asarray(value, float)[np.asarray(kept)] for _, (value, kept, _) in sorted(responses.items())]
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def check_response(name: str, distribution: str, found: Response, *, moves: bool) -> None:
+    """No value that counts is outside of the support, unless a parameter may move the support there."""
+    if not moves and not np.all(found.inside):
+        raise CrossfadeError(
+            f"observed values of {name!r} are missing, or impossible under {distribution}: drop or mask them, or "
+            "choose another distribution"
+        )
+
+
+def check(site: Site) -> None:
+    """A refusal of what has no known normalisation, or is not there to be integrated over."""
+    name, kind = site.get("name"), site["type"]
+    if kind == "param":
+        raise CrossfadeError(
+            f"{name!r} is a numpyro.param, which is optimised and has no prior: make it a numpyro.sample, or a constant"
+        )
+    if kind == "plate" and site["args"][1] not in (None, site["args"][0]):
+        raise CrossfadeError(
+            f"plate {name!r} takes a subsample of the data: a Bayes factor needs all, so leave out subsample_size"
+        )
+    if kind != "sample":
+        return
+    inner = layers(site["fn"])[-1]
+    if isinstance(inner, dist.Unit):
+        raise CrossfadeError(
+            f"{name!r} is a numpyro.factor, which has no known normalisation: write it as an observed distribution, "
+            "or use from_log_joint if you know that the joint is normalised"
+        )
+    if is_latent(site):
+        _check_latent(site, inner)
+    else:
+        _check_observed(site)
+
+
+def _check_latent(site: Site, inner: Distribution) -> None:
+    name, support = site["name"], site["fn"].support
+    if isinstance(inner, dist.ImproperUniform):
+        raise CrossfadeError(
+            f"the prior of {name!r} is improper, so the Bayes factor would be arbitrary: give it a proper one"
+        )
+    if isinstance(inner, dist.Delta):
+        raise CrossfadeError(f"{name!r} is a Delta, which has no density: make it a numpyro.deterministic")
+    if support is None or support.is_discrete:
+        raise CrossfadeError(
+            f"{name!r} is discrete and not observed: pass it as data (obs=) if it is data, else sum it out of the "
+            "likelihood (MixtureSameFamily does, for mixtures)"
+        )
+    if any(isinstance(layer, dist.MaskedDistribution) and layer._mask is not True for layer in layers(site["fn"])):
+        raise CrossfadeError(
+            f"{name!r} is masked but not observed, so part of it has no prior: mask observed sites only (instead of "
+            "obs_mask, drop the missing rows or mask them with numpyro.handlers.mask)"
+        )
+    if site["scale"] is not None:
+        raise CrossfadeError(f"the prior of {name!r} is scaled, so it is not normalised: scale observed sites only")
+    try:
+        biject_to(support)
+    except NotImplementedError:
+        raise CrossfadeError(
+            f"the support of {name!r} ({support}) has no map from unconstrained numbers: write {name!r} as a "
+            "deterministic function of parameters that have one"
+        ) from None
+
+
+def _check_observed(site: Site) -> None:
+    shape, value = jnp.shape(site["fn"].log_prob(site["value"])), jnp.shape(site["value"])
+    if shape != value[: len(value) - site["fn"].event_dim]:
+        raise CrossfadeError(
+            f"the values of {site['name']!r} have shape {value} and their log densities {shape}, so that values count "
+            "more than once: give the distribution and obs= one shape"
+        )
