@@ -27,7 +27,7 @@ def binned(tau: np.ndarray, values: np.ndarray, n_bins: int = 40) -> tuple[np.nd
 def main() -> None:
     m1, m2 = linear.radiata()
     exact = linear.log_evidence(m2) - linear.log_evidence(m1)
-    result = crossfade.compare(m1, m2, n_iter=16_000, n_chains=16)
+    result = crossfade.compare(m1, m2, method="NETI-DIFF", n_iter=16_000, n_chains=16)
     there, back = result.legs[0].forward, result.legs[0].reverse
     assert back is not None
     # The run back starts at M2 and sees minus the ratio: turned round, both are functions of the same tau.

@@ -53,20 +53,20 @@ def test_every_method_meets_the_exact_answer(name):
 
 def test_unequal_priors_of_a_shared_parameter():
     pair = crossed(**KINDS["scaled"])
-    result = compare(*pair, n_iter=4000, n_chains=16)
+    result = compare(*pair, method="NETI-DIFF", n_iter=4000, n_chains=16)
     assert result.sharing.tempered == ("a",)
     assert_estimate(result.log_bayes_factor, log_bayes_factor(pair), max_error=0.05)
 
 
 def test_exchanging_the_models_changes_the_sign():
     pair = crossed(**KINDS["scaled"])
-    result = compare(pair[1], pair[0], n_iter=4000, n_chains=16)
+    result = compare(pair[1], pair[0], method="NETI-DIFF", n_iter=4000, n_chains=16)
     assert_estimate(result.log_bayes_factor, -log_bayes_factor(pair), max_error=0.05)
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_one_another():
     pair = nested(**KINDS["scaled"])
-    first, again, other = (compare(*pair, n_iter=500, n_chains=4, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4, seed=seed) for seed in (1, 1, 2))
     assert first.log_bayes_factor == again.log_bayes_factor
     assert first.opinions == again.opinions and first.hysteresis == again.hysteresis
     assert first.log_bayes_factor != other.log_bayes_factor
@@ -74,14 +74,14 @@ def test_the_same_seed_gives_the_same_answer_and_another_one_another():
 
 def test_nobodys_precision_is_changed():
     before = jax.numpy.ones(1).dtype
-    result = compare(*nested(**KINDS["scaled"]), n_iter=500, n_chains=4)
+    result = compare(*nested(**KINDS["scaled"]), method="NETI-DIFF", n_iter=500, n_chains=4)
     assert jax.numpy.ones(1).dtype == before == np.float32
     assert result.legs[0].forward.log_ratio.dtype == np.float64
 
 
 def test_prior_odds_give_posterior_odds():
     pair = nested(**KINDS["scaled"])
-    result = compare(*pair, n_iter=500, n_chains=4, log_prior_odds=np.log(3))
+    result = compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4, log_prior_odds=np.log(3))
     assert result.log_posterior_odds == pytest.approx(result.log_bayes_factor.value + np.log(3))
     assert result.probability == pytest.approx(1 / (1 + np.exp(-result.log_posterior_odds)))
 
@@ -96,7 +96,7 @@ def test_a_row_of_ones_own():
 def test_a_short_run_that_lags_behind_warns():
     """Pima with the paper's Metropolis and 2,000 iterations is off by 3 sigma, and the way back shows it."""
     short, hopeless = (
-        compare(*logistic.pima(), n_iter=n, n_chains=64, kernel=logistic.paper_metropolis) for n in (2000, 500)
+        compare(*logistic.pima(), method="NETI-DIFF", n_iter=n, n_chains=64, kernel=logistic.paper_metropolis) for n in (2000, 500)
     )
     assert any("differ by" in warning and "Raise n_iter" in warning for warning in short.warnings)
     assert any("no answer yet" in warning for warning in hopeless.warnings)
@@ -140,7 +140,7 @@ def test_a_model_of_ones_own_with_a_kernel():
     m1 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: dist.Normal(theta["x"], 1.0).log_prob(1.0))
     m2 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: dist.Normal(theta["x"], 2.0).log_prob(1.0))
     truth = float(-0.5 * (np.log(5) + 1 / 5) + 0.5 * (np.log(2) + 1 / 2))
-    result = compare(m1, m2, n_iter=4000, kernel=lambda a, b: Metropolis(Diagonal({"x": np.asarray(1.5)})))
+    result = compare(m1, m2, method="NETI-DIFF", n_iter=4000, kernel=lambda a, b: Metropolis(Diagonal({"x": np.asarray(1.5)})))
     assert_estimate(result.log_bayes_factor, truth, max_error=0.01)
 
 
@@ -158,9 +158,9 @@ def stop_after(n, monkeypatch):
 
 def test_ctrl_c_on_the_way_back_still_answers(monkeypatch):
     pair = nested(**KINDS["scaled"])
-    whole = compare(*pair, n_iter=500, n_chains=4)
+    whole = compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4)
     stop_after(1, monkeypatch)
-    result = compare(*pair, n_iter=500, n_chains=4)
+    result = compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4)
     assert result.log_bayes_factor == whole.log_bayes_factor
     assert result.hysteresis is None and result.legs[0].reverse is None
 
@@ -174,6 +174,6 @@ def test_ctrl_c_on_the_way_there_keeps_what_is_done(monkeypatch):
 
 
 def test_sigmoid_is_what_neti_diff_runs_on():
-    result = compare(*nested(**KINDS["scaled"]), n_iter=500, n_chains=4)
+    result = compare(*nested(**KINDS["scaled"]), method="NETI-DIFF", n_iter=500, n_chains=4)
     np.testing.assert_array_equal(result.legs[0].forward.tau, sigmoid(500))
     assert linear.gibbs is nested(**KINDS["scaled"])[0].kernel

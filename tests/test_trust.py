@@ -36,11 +36,11 @@ def test_data_that_a_function_reads_may_change_between_runs():
         return second - first
 
     before = truth()
-    assert_estimate(compare(m1, m2, n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, before, max_error=0.03)
+    assert_estimate(compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, before, max_error=0.03)
     data["y"] = 4 * data["y"]
     after = truth()
     assert abs(after - before) > 3
-    assert_estimate(compare(m1, m2, n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, after, max_error=0.2)
+    assert_estimate(compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, after, max_error=0.2)
 
 
 def test_a_prior_that_is_not_normal_is_not_taken_for_one():
@@ -50,7 +50,7 @@ def test_a_prior_that_is_not_normal_is_not_taken_for_one():
     m2 = linear.model(y, design, ("i", "x"), noise=0.25, scaled=False)
     laplace = Model({**m2.priors, "x": dist.Laplace(0.0, 0.2)}, m2.log_likelihood, m2.kernel, m2.data)
     with pytest.raises(CrossfadeError, match=r"Laplace\(0, 0.2\).*Normal"):
-        compare(m1, laplace, n_iter=500)
+        compare(m1, laplace, method="NETI-DIFF", n_iter=500)
     free = linear.model(y, design, ("i", "x"))
     other = Model({**free.priors, "variance": dist.Gamma(1.0, 1.0)}, free.log_likelihood, free.kernel, free.data)
     with pytest.raises(CrossfadeError, match="InverseGamma only"):
@@ -113,9 +113,9 @@ def test_chains_that_never_move_are_noticed():
         return Model({"mu": dist.Normal(0.0, 1.0)}, lambda p: dist.Normal(p["mu"] + by, 1.0).log_prob(y).sum())
 
     for step in (1e-3, 1e-5):
-        result = compare(shifted(0.0), shifted(0.025), n_iter=2000, kernel=walk(mu=step))
+        result = compare(shifted(0.0), shifted(0.025), method="NETI-DIFF", n_iter=2000, kernel=walk(mu=step))
         assert any("independent draws" in warning for warning in result.warnings)
-    moving = compare(shifted(0.0), shifted(0.025), n_iter=2000, kernel=walk(mu=0.5))
+    moving = compare(shifted(0.0), shifted(0.025), method="NETI-DIFF", n_iter=2000, kernel=walk(mu=0.5))
     assert not moving.warnings
 
 
@@ -178,10 +178,10 @@ def test_supports_that_differ(second, name):
 
 def test_a_likelihood_that_is_zero_where_the_prior_is_not_finds_a_start_or_says_so():
     """A start that both models exclude would be stuck there, with a ratio of -inf minus -inf."""
-    trace = compare(interval(2.0, 2.2), interval(2.0, 2.2), n_iter=500, n_chains=8, kernel=walk(x=1.0)).legs[0].forward
+    trace = compare(interval(2.0, 2.2), interval(2.0, 2.2), method="NETI-DIFF", n_iter=500, n_chains=8, kernel=walk(x=1.0)).legs[0].forward
     assert np.isfinite(trace.log_ratio).all()
     with pytest.raises(CrossfadeError, match="none that is possible at tau = 0"):
-        compare(interval(50.0, 51.0), interval(50.0, 52.0), n_iter=500, kernel=walk(x=1.0))
+        compare(interval(50.0, 51.0), interval(50.0, 52.0), method="NETI-DIFF", n_iter=500, kernel=walk(x=1.0))
 
 
 def test_an_estimator_that_refuses_loses_no_draws():

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "METHODS": "crossfade.compare",
+    "first_look": "crossfade.evidence",
     "direct": "crossfade.sampling.path",
     "reverse": "crossfade.sampling.path",
     "reparametrise": "crossfade.sampling.path",
@@ -22,9 +23,13 @@ _HOME = {
     "anneal": "crossfade.sampling.anneal",
     "float64": "crossfade.sampling.precision",
     "from_formulas": "crossfade.bridges.formula",
+    "from_numpyro": "crossfade.bridges.numpyro",
+    "from_pymc": "crossfade.bridges.pymc",
+    "from_log_joint": "crossfade.bridges.log_joint",
+    "from_numpy_log_joint": "crossfade.bridges.log_joint",
     "CrossfadeError": "crossfade.types",
 }
-__all__ = ["__version__", "compare", "data", *_HOME]
+__all__ = ["__version__", "compare", "data", "evidence", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -40,7 +45,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `crossfade.compare` the function: importing the module of that name would put it in its place."""
+    """Keeps `crossfade.compare` and `evidence` functions: importing modules of these names would put them in place."""
 
     @property
     def compare(self) -> Any:
@@ -48,6 +53,14 @@ class _Package(ModuleType):
 
     @compare.setter
     def compare(self, module: ModuleType) -> None:
+        pass
+
+    @property
+    def evidence(self) -> Any:
+        return import_module("crossfade.evidence").evidence
+
+    @evidence.setter
+    def evidence(self, module: ModuleType) -> None:
         pass
 
 

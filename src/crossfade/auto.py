@@ -1,290 +1,149 @@
-"""The default method: fit the short path to posterior draws, add rungs where the ends do not overlap, stop in time."""
+"""The default method, as `compare` calls it: run the short path, judge it, and fall back where it cannot work."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
-from functools import reduce
-from math import gcd
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from crossfade.analysis.bennett import neighbour_overlaps
-from crossfade.analysis.mixing import Mixing, mixing
-from crossfade.analysis.summary import Summary, summarise
-from crossfade.sampling.joint import Joint
-from crossfade.sampling.link import WARPS, fit
-from crossfade.sampling.posterior import SEGMENT
-from crossfade.sampling.precision import in_float64
-from crossfade.sampling.rungs import Fits, Rung, between, end, extend
-from crossfade.sampling.source import Source, more, own_source, run_source
-from crossfade.sampling.union import Fit, Share, ShortPath, Union, union
-from crossfade.types import Array, CrossfadeError, Leg, Trace
+from crossfade.analysis.mixing import Mixing
+from crossfade.analysis.verdict import Posterior, hysteresis, judge
+from crossfade.sampling.joint import Joint, as_joint, constrained_draws, flat
+from crossfade.sampling.model import Model, describe
+from crossfade.sampling.path import matched
+from crossfade.sampling.union import Share
+from crossfade.short import Asked, Say, Short, short_path
+from crossfade.types import CrossfadeError, Result
 
-PILOT = 4  # segments of draws per chain before anything is decided
-GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
-MAX_RUNGS = 24
-GROWTH = 4.0  # at most so many times more draws before the error is looked at again
+AUTO = "auto"
+TEN_MINUTES = 600.0
+MANY = 200  # coordinates above which half as many chains share the cost of warming up
 
-Say = Callable[[str], None]
+AnyModel = Model | Joint
 
 
-class Asked(NamedTuple):
-    """What the user wants: a standard error, and how much may be spent on it."""
-
-    target_se: float = 0.05
-    seconds: float | None = None
-    max_draws: int | None = None  # per posterior or rung, all chains together
-
-
-class Short(NamedTuple):
-    """A finished run along the short path."""
-
-    legs: tuple[Leg, ...]
-    summary: Summary
-    rungs: tuple[Rung, ...]
-    sources: tuple[Source, Source]
-    mixings: tuple[Mixing, Mixing]
-    joined: Union
-    warp: str
-    correlation: float  # of the errors of the two halves
-    forecast: str
-    stopped: str  # why, if not because the target was met
+def asked(target_se: float, budget: float | str | None) -> Asked:
+    """The error that is wanted, and what may be spent: seconds, or a text such as "5 min" or "20000 draws"."""
+    if not (np.isfinite(target_se) and target_se > 0):
+        raise CrossfadeError(f"target_se = {target_se}: ask for a positive standard error of the log Bayes factor")
+    if budget is None:
+        return Asked(target_se, TEN_MINUTES, None)
+    if isinstance(budget, str):
+        parts = re.fullmatch(r"\s*([\d.,_]+)\s*(s|sec|seconds?|min|minutes?|h|hours?|draws?)\s*", budget)
+        if parts is None:
+            raise CrossfadeError(f'budget = {budget!r}: write it like "90 s", "5 min", "2 h" or "20000 draws"')
+        amount = float(parts[1].replace(",", "").replace("_", ""))
+        if parts[2].startswith("d"):
+            return Asked(target_se, None, int(amount))
+        budget = amount * {"s": 1, "m": 60, "h": 3600}[parts[2][0]]
+    if not (np.isfinite(budget) and budget > 0):
+        raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
+    return Asked(target_se, float(budget), None)
 
 
-@in_float64
-def short_path(
-    j1: Joint,
-    j2: Joint,
-    *,
+def compare_short(
+    m1: AnyModel,
+    m2: AnyModel,
     asked: Asked,
-    key: Array,
-    n_chains: int,
+    seed: int,
+    log_prior_odds: float,
+    *,
+    n_chains: int | None = None,
     share: Share = None,
     draws: tuple[Any, Any] = (None, None),
     say: Say = lambda message: None,
-) -> Short:
-    """Run the short path until the asked error is met, or nothing more can be spent."""
+) -> Result:
+    """The log Bayes factor of M2 over M1 along the short path, with a verdict."""
     began = time.perf_counter()
-    joined = union(j1, j2, share)
-    path = ShortPath(j1, j2, joined)
-    keys = [jax.random.fold_in(key, i) for i in range(5)]
-    sources = _sources((j1, j2), draws, keys, n_chains, say)
-    mixings = _of_both(sources)
-    warp = choose_warp(path, joined, sources, keys[2])
-    rungs, fits = _fitted(path, joined, sources, warp, keys[3])
-    frozen = False
-    while min(overlaps := _overlaps(rungs)) < GOOD_OVERLAP and len(rungs) < MAX_RUNGS:
-        frozen = True  # rungs between belong to one fit
-        k = int(np.argmin(overlaps))
-        tau = split(rungs[k], rungs[k + 1])
-        say(
-            f"overlap {overlaps[k]:.2g} between tau = {rungs[k].tau:.3g} and {rungs[k + 1].tau:.3g}: a rung at {tau:.3g}"
-        )
-        new = between(path, fits, rungs[k], rungs[k + 1], tau, jax.random.fold_in(keys[4], len(rungs)))
-        rungs.insert(k + 1, extend(path, fits, new, PILOT))
-        if asked.seconds is not None and time.perf_counter() - began > asked.seconds:
-            break
-    forecast, stopped = "", ""
-    while True:
-        legs = legs_of(rungs)
-        correlation = 0.0 if frozen else shared_noise(path, sources, rungs, fits, keys[3])
-        summary = summarise(legs, "mbar", correlation)
-        error = summary.headline.error
-        spent = time.perf_counter() - began
-        if error <= asked.target_se:
-            break
-        factor = (error / asked.target_se) ** 2
-        forecast = (
-            forecast
-            or f"after the pilot the error is {error:.2g}: {asked.target_se:g} needs about {factor:.2g} x the draws"
-        )
-        say(forecast)
-        counts = allocate(rungs, min(1.15 * factor, GROWTH))
-        counts = [n if _can_grow(rung, sources) else 0 for n, rung in zip(counts, rungs, strict=True)]
-        if not any(counts):
-            stopped = "the draws that were brought along are used up"
-            break
-        if asked.max_draws is not None:
-            room = [asked.max_draws // (n_chains * SEGMENT) - rung.n_draws // SEGMENT for rung in rungs]
-            counts = [max(min(n, r), 0) for n, r in zip(counts, room, strict=True)]
-            if not any(counts):
-                stopped = f"the budget of {asked.max_draws:,} draws per rung is used up"
-                break
-        if asked.seconds is not None and spent > asked.seconds:
-            stopped = f"the budget of {asked.seconds:g} s is used up"
-            break
-        for i, rung in enumerate(rungs[1:-1], 1):
-            if counts[i]:
-                rungs[i] = extend(path, fits, rung, counts[i])
-        sources = (more(sources[0], counts[0]), more(sources[1], counts[-1]))
-        if frozen:
-            rungs[0], rungs[-1] = _ends(path, sources, fits, keys[3])
-        else:
-            rungs, fits = _fitted(path, joined, sources, warp, keys[3])
-    return Short(legs, summary, tuple(rungs), sources, _of_both(sources), joined, warp, correlation, forecast, stopped)
-
-
-def _forecast(error: float, target: float, factor: float, spent: float) -> str:
-    return f"after the pilot the error is {error:.2g}: {target:g} needs about {max(spent * factor, 1):.0f} s"
-
-
-def _sources(joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: int, say: Say) -> tuple[Source, Source]:
-    found = []
-    for joint, own, key, which in zip(joints, draws, keys, ("M1", "M2"), strict=False):
-        if own is not None:
-            found.append(own_source(joint, own, n_chains, which))
-            continue
-        if joint.places:
-            say(f"drawing from the posterior of {which}")
-        source = more(run_source(joint, key, n_chains, which), PILOT)
-        for _ in range(3):  # slow chains get a longer start: the draws so far are thrown away
-            if mixing(source.draws.u).r_hat < 1.05:
-                break
-            n = source.n_draws // SEGMENT
-            source = more(source._replace(draws=source.draws.last(0)), 2 * n)
-        found.append(source)
-    n_pieces = min(len(source.draws.u) for source in found) // 2 * 2
-    if n_pieces < 4:
-        raise CrossfadeError("bring at least 4 pieces of draws per model: more chains, or longer ones")
-    first, second = (source._replace(draws=source.draws.pieces(n_pieces)) for source in found)
-    return first, second
-
-
-def _of_both(sources: tuple[Source, Source]) -> tuple[Mixing, Mixing]:
-    first, second = (
-        mixing(source.draws.u.reshape(source.n_true_chains, -1, source.draws.u.shape[2])) for source in sources
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    check_data(j1, j2)
+    n_chains = _even(n_chains) if n_chains else 32 if max(flat(j1).size, flat(j2).size) <= MANY else 16
+    run = short_path(
+        j1, j2, asked=asked, key=jax.random.key(seed), n_chains=n_chains, share=share, draws=draws, say=say
     )
-    return first, second
+    headline = run.summary.headline
+    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped)
+    sharing = run.joined.sharing
+    if isinstance(m1, Model) and isinstance(m2, Model) and share is None:
+        sharing = sharing._replace(tempered=matched(m1, m2).tempered)
+    about = {
+        "method": AUTO,
+        "estimator": "mbar",
+        "path": description(run),
+        "target_se": asked.target_se,
+        "forecast": run.forecast,
+        "n_chains": n_chains,
+        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * len(run.sources[0].draws.u) for rung in run.rungs},
+        "correlation": run.correlation,
+        "seed": seed,
+        "log_prior_odds": float(log_prior_odds),
+        "priors": {**_priors(m1), **_priors(m2)},
+        "tempered_priors": {name: (_priors(m1)[name], _priors(m2)[name]) for name in sharing.tempered},
+        "notes": [*j1.notes, *j2.notes],
+        "seconds": time.perf_counter() - began,
+    }
+    return Result(
+        headline,
+        run.summary.opinions,
+        hysteresis(run.legs),
+        (),
+        run.legs,
+        sharing,
+        about,
+        run.summary.differences,
+        verdict.word,
+        verdict.reasons,
+        (constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u)),
+    )
 
 
-def _fitted(
-    path: ShortPath, joined: Union, sources: tuple[Source, Source], warp: str, key: Array
-) -> tuple[list[Rung], Fits]:
-    """The ends, each half read with the fit of the other half."""
-    own = [_fit_of(joined, sources, warp, part) for part in halves(len(sources[0].draws.u))]
-    fits = (own[1], own[0])
-    return list(_ends(path, sources, fits, key)), fits
+def _even(n_chains: int) -> int:
+    if n_chains < 4 or n_chains % 2:
+        raise CrossfadeError(f"n_chains = {n_chains}: the chains work in two halves; give an even number of at least 4")
+    return n_chains
 
 
-def _ends(path: ShortPath, sources: tuple[Source, Source], fits: Fits, key: Array) -> tuple[Rung, Rung]:
-    first, second = (end(path, k, sources[k], fits, jax.random.fold_in(key, k)) for k in (0, 1))
-    return first, second
+def check_data(j1: Joint, j2: Joint) -> None:
+    """The same responses in both models, whatever their order: other data have no Bayes factor."""
+    if j1.data is None or j2.data is None:
+        return
+    first, second = (np.sort(np.asarray(j.data, float).ravel()) for j in (j1, j2))
+    if not np.array_equal(first, second):
+        raise CrossfadeError(
+            f"the two models are of different data ({first.size} and {second.size} responses, not all equal): a Bayes "
+            "factor compares models of one data set, so build both from the same rows and scaling"
+        )
 
 
-def shared_noise(path: ShortPath, sources: tuple[Source, Source], rungs: list[Rung], fits: Fits, key: Array) -> float:
-    """The correlation of the two halves' errors, which both contain the noise of both fits.
-
-    With score s and information I, the noise of the fit to half A moves the mean ratio over half B by
-    s_A' I^-1 s_B (means over the halves), and so does the fit to B over A. Reading each half with its own fit as well
-    gives (s_A - s_B)' I^-1 (s_A - s_B) at each end, twice the variance that a fit's noise adds to the ratio there.
-    """
-    own = _ends(path, sources, (fits[1], fits[0]), key)
-    noise, total = 0.0, 0.0
-    for across, inside, sign in ((rungs[0], own[0], -1), (rungs[-1], own[1], 1)):
-        finite = [np.isfinite(a) & np.isfinite(b) for a, b in zip(across.ratio, inside.ratio, strict=True)]
-        for a, b, f in zip(across.ratio, inside.ratio, finite, strict=True):
-            noise += sign * float(np.mean(a[f] - b[f])) / 2
-            total += float(np.var(a[f])) / 2
-    return float(np.clip(noise / max(total, 1e-300), 0.0, 1.0))
-
-
-def halves(n: int) -> tuple[slice, slice]:
-    return slice(0, n // 2), slice(n // 2, n)
-
-
-def _fit_of(joined: Union, sources: tuple[Source, Source], warp: str, part: Any) -> Fit:
-    u, worth = [], []
-    for source in sources:
-        own = source.draws.u[part]
-        u.append(own.reshape(-1, own.shape[2]))
-        worth.append(min(mixing(own[:, :, :20]).typical, float(len(u[-1]))) if own.shape[2] else float(len(u[-1])))
-    return fit(joined, (u[0], u[1]), (worth[0], worth[1]), warp)
-
-
-def choose_warp(path: ShortPath, joined: Union, sources: tuple[Source, Source], key: Array) -> str:
-    """The way to read the shared coordinates whose overlap is best on draws that it was not fitted to."""
-    if joined.n_shared == 0:
-        return "identity"
-    n = len(sources[0].draws.u)
-    seen, unseen = slice(0, n // 2), slice(n // 2, n)
-    scores = {}
-    for warp in WARPS:
-        one = _fit_of(joined, sources, warp, seen)
-        other = _fit_of(joined, sources, warp, unseen)
-        scores[warp] = min(_overlaps(list(_ends(path, sources, (other, one), key))))
-    best = max(scores, key=lambda warp: scores[warp])
-    simplest = next(warp for warp in WARPS if scores[warp] > scores[best] - 0.003)
-    return simplest
-
-
-def _overlaps(rungs: list[Rung]) -> list[float]:
-    """Of neighbouring rungs, the worse of the two halves."""
-    tau = np.array([rung.tau for rung in rungs])
+def posteriors(run: Short, draws: tuple[Any, Any]) -> tuple[Posterior, ...]:
+    """How the chains of both ends and of the rungs between did."""
     found = []
-    for h in (0, 1):
-        try:
-            found.append(neighbour_overlaps(tau, [rung.ratio[h].ravel() for rung in rungs]))
-        except CrossfadeError:  # nothing overlaps at all
-            found.append([0.0] * (len(rungs) - 1))
-    return [min(pair) for pair in zip(*found, strict=True)]
+    for k, name in enumerate(("M1", "M2")):
+        source = run.sources[k]
+        if source.labels:
+            divergent = float(source.draws.divergent.mean())
+            found.append(Posterior(name, run.mixings[k], source.labels, divergent, draws[k] is not None))
+    for rung in run.rungs[1:-1]:
+        fine = Mixing(1.0, 0, np.inf, 0, np.inf)  # of the ratio, the verdict sees for itself
+        found.append(Posterior(f"the rung at tau = {rung.tau:.3g}", fine, run.joined.labels, rung.divergent, False))
+    return tuple(found)
 
 
-def split(left: Rung, right: Rung) -> float:
-    """The tau that halves the thermodynamic length between two rungs, its density taken as linear."""
-    sd = [
-        np.mean([r[np.isfinite(r)].std() if np.isfinite(r).all() else np.inf for r in rung.ratio])
-        for rung in (left, right)
-    ]
-    if not np.isfinite(sd).all() or min(sd) <= 0:
-        return (left.tau + right.tau) / 2
-    a, b = sd
-    fraction = 0.5 if abs(a - b) < 1e-9 * a else (np.sqrt((a * a + b * b) / 2) - a) / (b - a)
-    return float(left.tau + np.clip(fraction, 0.02, 0.98) * (right.tau - left.tau))
+def description(run: Short) -> str:
+    warp = {"identity": "as they are", "shift": "shifted to each posterior", "affine": "whitened by each posterior"}
+    own = run.joined.size - run.joined.n_shared
+    words = [f"links fitted to the draws for {own} unshared coordinates" if own else "nothing unshared to link"]
+    if run.joined.n_shared:
+        words.append(f"{run.joined.n_shared} shared ones read {warp[run.warp]}")
+    between = len(run.rungs) - 2
+    words.append("the two ends overlap" if not between else f"{between} rungs between the ends")
+    return "short path: " + ", ".join(words)
 
 
-def allocate(rungs: list[Rung], factor: float) -> list[int]:
-    """Segments to add at each rung: draws in proportion to tau-width x sqrt(variance x autocorrelation time)."""
-    tau = np.array([rung.tau for rung in rungs])
-    edges = np.concatenate([[tau[0]], (tau[1:] + tau[:-1]) / 2, [tau[-1]]])
-    wanted = []
-    for rung, width in zip(rungs, np.diff(edges), strict=True):
-        both = np.concatenate(rung.ratio)
-        both = np.where(np.isfinite(both), both, np.nan)
-        n = both.size
-        effective = max(mixing(np.nan_to_num(both)[:, :, None]).effective, 1.0)
-        wanted.append(width * np.sqrt(np.nanvar(both) * n / effective))
-    share = np.array(wanted) / max(sum(wanted), 1e-300)
-    now = np.array([rung.n_draws // SEGMENT for rung in rungs])
-    total = factor * now.sum()
-    target = np.maximum(np.ceil(np.maximum(share, 0.5 / len(rungs)) * total / PILOT) * PILOT, now)
-    return [int(n) for n in target - now]
-
-
-def _can_grow(rung: Rung, sources: tuple[Source, Source]) -> bool:
-    if rung.samplers is not None:
-        return True
-    source = sources[int(rung.tau)]
-    return source.sampler is not None or source.draws.u.shape[2] == 0
-
-
-def legs_of(rungs: list[Rung]) -> tuple[Leg, ...]:
-    """A trace per half. A rung with more draws than the least is written as several rungs of the same tau."""
-    unit = reduce(gcd, [rung.n_draws for rung in rungs])
-    if unit < min(rung.n_draws for rung in rungs) // 2:  # the user's draws: of odd lengths, cut to the shortest
-        unit = min(rung.n_draws for rung in rungs)
-    legs = []
-    for h in (0, 1):
-        taus: list[float] = []
-        columns: list[np.ndarray] = []
-        for rung in rungs:
-            copies = rung.n_draws // unit
-            taus += [rung.tau] * copies
-            kept = rung.ratio[h][:, rung.n_draws - copies * unit :]
-            columns.append(kept.reshape(len(kept), copies, unit))
-        log_ratio = np.concatenate(columns, axis=1)
-        trace = Trace(np.array(taus), log_ratio, np.ones(log_ratio.shape[:2]), True)
-        legs.append(Leg(f"half {h + 1} of the chains, links fitted to half {2 - h}", 0.5, trace, None))
-    return tuple(legs)
+def _priors(model: AnyModel) -> dict[str, str]:
+    if isinstance(model, Joint):
+        return {}
+    return {name: describe(model.priors[name]) for name in model.names}

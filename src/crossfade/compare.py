@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from crossfade import auto
 from crossfade.analysis.summary import summarise
+from crossfade.auto import AUTO, Say
 from crossfade.sampling.adapt import anneal_at_tangents, measured_length
 from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
 from crossfade.sampling.kernel import Kernel
+from crossfade.sampling.joint import Joint
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.model import Model, describe, without_data
 from crossfade.sampling.path import Path, direct, matched, reverse, unconstraining
 from crossfade.sampling.precision import in_float64
+from crossfade.sampling.union import Share
 from crossfade.types import Array, CrossfadeError, Leg, NoAnswer, Result, Trace
 
 KernelFn = Callable[[Model, Model], Kernel]
@@ -50,25 +54,63 @@ METHODS: dict[str, Method] = {
 
 @in_float64
 def compare(
-    m1: Model,
-    m2: Model,
+    m1: Model | Joint,
+    m2: Model | Joint,
     *,
-    method: str | Method = "NETI-DIFF",
-    n_iter: int = 16_000,
-    seed: int = 0,
-    n_chains: int = 16,
+    method: str | Method = AUTO,
+    target_se: float | None = None,
+    budget: float | str | None = None,
+    share: Share = None,
+    draws: tuple[Any, Any] | None = None,
+    n_iter: int | None = None,
     kernel: KernelFn | None = None,
+    n_chains: int | None = None,
+    seed: int = 0,
     log_prior_odds: float = 0.0,
+    say: Say = lambda message: None,
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains.
 
-    `n_iter` is the number of kept iterations of each chain on each leg, so that every method evaluates 2 n_iter
-    likelihoods per chain (the straight path both of them at once). Each leg is run both ways: the way back gives
-    the hysteresis. Burn-in comes on top: 1,000 steps at the start, and 20 % at every rung of K x draws.
+    The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
+    `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
+    parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
+
+    The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg and a `kernel`.
+    """
+    _check_common(seed, log_prior_odds, n_chains)
+    if method == AUTO:
+        _refuse(method, n_iter=n_iter, kernel=kernel)
+        asked = auto.asked(0.05 if target_se is None else target_se, budget)
+        own = draws or (None, None)
+        return auto.compare_short(
+            m1, m2, asked, seed, log_prior_odds, n_chains=n_chains, share=share, draws=own, say=say
+        )
+    _refuse(method, target_se=target_se, budget=budget, share=share, draws=draws)
+    for model, which in ((m1, "M1"), (m2, "M2")):
+        if not isinstance(model, Model):
+            raise CrossfadeError(f"{which} has no prior per parameter, which {method} needs: use the default method")
+    assert isinstance(m1, Model) and isinstance(m2, Model)
+    return _by_table(m1, m2, method, n_iter or 16_000, seed, n_chains or 16, kernel, log_prior_odds)
+
+
+def _by_table(
+    m1: Model,
+    m2: Model,
+    method: str | Method,
+    n_iter: int,
+    seed: int,
+    n_chains: int,
+    kernel: KernelFn | None,
+    log_prior_odds: float,
+) -> Result:
+    """Every method evaluates 2 n_iter likelihoods per chain (the straight path both of them at once).
+
+    Each leg is run both ways: the way back gives the hysteresis. Burn-in comes on top: 1,000 steps at the start,
+    and 20 % at every rung of K x draws.
     """
     began = time.perf_counter()
     row, name = _row(method)
-    _check(row, n_iter, n_chains, seed, log_prior_odds)
+    _check(row, n_iter, n_chains)
     sharing = matched(m1, m2)
     kernel = kernel or _common_kernel(m1, m2)
     if isinstance(kernel, Kernel):
@@ -111,17 +153,27 @@ def _row(method: str | Method) -> tuple[Method, str]:
         known = [name for name, row in METHODS.items() if row == method]
         return method, known[0] if known else "custom"
     if method not in METHODS:
-        raise CrossfadeError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+        raise CrossfadeError(f"unknown method {method!r}: choose one of {', '.join([AUTO, *METHODS])}")
     return METHODS[method], method
 
 
-def _check(row: Method, n_iter: int, n_chains: int, seed: int, log_prior_odds: float) -> None:
+def _refuse(method: str | Method, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            other = "the methods of the table: name one by method=" if method == AUTO else 'method="auto", the default'
+            raise CrossfadeError(f"{name}= is for {other}")
+
+
+def _check_common(seed: int, log_prior_odds: float, n_chains: int | None) -> None:
     if not 0 <= seed < 2**32:
         raise CrossfadeError(f"seed = {seed}: give a whole number from 0 to {2**32 - 1}")
     if not np.isfinite(log_prior_odds):
         raise CrossfadeError(f"log_prior_odds = {log_prior_odds}: give a finite number, log p(M2) / p(M1)")
-    if n_chains < 2:
+    if n_chains is not None and n_chains < 2:
         raise CrossfadeError(f"n_chains = {n_chains}: the error bar needs at least 2 independent chains")
+
+
+def _check(row: Method, n_iter: int, n_chains: int) -> None:
     if row.estimator == "controlled" and n_chains < 4:
         raise CrossfadeError(f"n_chains = {n_chains}: controlled moments need at least 4 chains")
     least = 100 if row.n_rungs is None else 4 * row.n_rungs
@@ -132,8 +184,8 @@ def _check(row: Method, n_iter: int, n_chains: int, seed: int, log_prior_odds: f
 def _common_kernel(m1: Model, m2: Model) -> KernelFn:
     if m1.kernel is None or m1.kernel is not m2.kernel:
         raise CrossfadeError(
-            "these two models do not come from one world with a sampler of its own: pass kernel=, a function of the "
-            "two ends that returns a Kernel, e.g. kernel=lambda a, b: Metropolis(step)"
+            "these two models do not come from one world with a sampler of its own: use the default method, or pass "
+            "kernel=, a function of the two ends that returns a Kernel, e.g. kernel=lambda a, b: Metropolis(step)"
         )
     return m1.kernel
 

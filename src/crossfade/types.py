@@ -128,6 +128,8 @@ class Result(NamedTuple):
     differences: dict[str, Estimate] = {}  # each opinion minus the headline, on the same chains
     verdict: str = ""  # of the default method: "trustworthy", "weak" or "do not use"
     reasons: tuple[str, ...] = ()  # for the verdict, a sentence each
+    # Posterior draws of M1 and of M2 [chain, draw, ...] by name, of the default method: to look at, or to bring along.
+    posteriors: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
 
     @property
     def log_posterior_odds(self) -> float:

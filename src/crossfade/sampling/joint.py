@@ -160,3 +160,20 @@ def flat(joint: Joint, log_density: Callable[[Theta], Array] | None = None) -> F
 def unconstrained_draws(density: Flat, theta: dict[str, Any]) -> np.ndarray:
     """[chain, draw, size] from arrays [chain, draw, ...] by name."""
     return np.asarray(jax.jit(jax.vmap(jax.vmap(density.inverse)))(theta))
+
+
+@in_float64
+def constrained_draws(joint: Joint, u: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays [chain, draw, ...] by name from [chain, draw, size]."""
+    density, first, found = flat(joint), 0, {}
+    for name, shape in density.shapes.items():
+        size = int(np.prod(shape))
+        own = u[:, :, first : first + size].reshape(*u.shape[:2], *shape)
+        found[name] = np.asarray(density.transforms[name](own))
+        first += size
+    return found
+
+
+def nothing() -> Joint:
+    """The model without parameters and data: its evidence is 1, so a Bayes factor over it is an evidence."""
+    return Joint({}, lambda key: {}, whole=lambda theta: jnp.zeros(()))

@@ -44,7 +44,9 @@ def end(path: ShortPath, k: int, source: Source, fits: Fits, key: Array) -> Rung
     for h, fit in enumerate(fits):
         u = source.draws.u[h * half : (h + 1) * half]
         random = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(key, h))))
-        v = path.complete(k, u.reshape(-1, u.shape[2]), fit, random).reshape(*u.shape[:2], path.size)
+        v = path.complete(k, u.reshape(u.shape[0] * u.shape[1], u.shape[2]), fit, random).reshape(
+            *u.shape[:2], path.size
+        )
         ratios.append(_ratios(path, v, fit))
         places.append(v[:, -KEPT:])
     return Rung(float(k), (ratios[0], ratios[1]), (places[0], places[1]), None, float(source.draws.divergent.mean()))

@@ -30,6 +30,13 @@ class Source(NamedTuple):
     def n_draws(self) -> int:
         return self.draws.u.shape[1]
 
+    def whole_chains(self) -> list[np.ndarray]:
+        """Draws [1, draw, size] of every chain, the pieces of the user's chains put together again."""
+        pieces = np.array_split(self.draws.u, self.n_true_chains)
+        shortest = min(map(len, pieces)) * self.n_draws
+        size = self.draws.u.shape[2]
+        return [piece.reshape(1, len(piece) * self.n_draws, size)[:, :shortest] for piece in pieces]
+
 
 @in_float64
 def run_source(joint: Joint, key: Array, n_chains: int, which: str) -> Source:
@@ -39,14 +46,14 @@ def run_source(joint: Joint, key: Array, n_chains: int, which: str) -> Source:
     if density.size == 0:
         empty = np.zeros((n_chains, 0))
         return Source(Draws(empty[:, :, None][:, :, :0], empty, empty, empty, 0), None, n_chains, labels)
-    starts, scale = _starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
-    sampler = begin(density, starts, scale, chain_keys(jax.random.fold_in(key, 1), n_chains))
+    first, scale = starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
+    sampler = begin(density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains))
     sampler = warm_up(sampler)
     none = np.zeros((n_chains, 0))
     return Source(Draws(np.zeros((n_chains, 0, density.size)), none, none, none, 0), sampler, n_chains, labels)
 
 
-def _starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -> tuple[np.ndarray, np.ndarray]:
+def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -> tuple[np.ndarray, np.ndarray]:
     """Dispersed starts, so that chains that end in different places are noticed; and the spread of each coordinate."""
     u, log_density, slope = _candidates(density, joint.start, chain_keys(key, N_CANDIDATES))
     u, log_density = np.asarray(u), np.asarray(log_density)
