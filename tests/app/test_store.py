@@ -1,10 +1,13 @@
 """A stored run is the run: lossless, all or nothing, and never mistaken for something else."""
 
+import gzip
 import os
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import xarray
 
 from crossfade.app import store
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
@@ -20,6 +23,12 @@ def trace(seed: int, *, n_chains=4, n_rungs=30, n_draws=1, extra=False) -> Trace
     return Trace(np.linspace(0, 1, n_rungs) ** 5, log_ratio, acceptance, n_draws > 1, recorded)
 
 
+def posterior(seed: int, scalar: str, *others: str) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = [(), (2,), (2, 3), (1,)]
+    return {name: rng.normal(size=(4, 6, *shape)) for name, shape in zip((scalar, *others), shapes, strict=False)}
+
+
 def result(**changes) -> Result:
     run = Result(
         log_bayes_factor=Estimate(8.8571, 0.008, 15.0, "trapezoid"),
@@ -30,8 +39,8 @@ def result(**changes) -> Result:
         hysteresis=Estimate(-0.01, 0.02, 30.0, "hysteresis"),
         warnings=("first warning: σ > 3", "second"),
         legs=(
-            Leg("no data → M1 / prior", -1, trace(1, n_draws=5, extra=True), None),
-            Leg("no data → M2", 1, trace(2), trace(3)),
+            Leg("no data → M1 / prior", -1.0, trace(1, n_draws=5, extra=True), None),
+            Leg("no data → M2", 0.5, trace(2), trace(3)),
         ),
         sharing=Sharing(("Intercept", "variance"), ("x",), (), ("Intercept",)),
         differences={"bar": Estimate(0.003, 0.001, 15.0, "bar - trapezoid")},
@@ -40,8 +49,12 @@ def result(**changes) -> Result:
             "n_iter": np.int64(64000),
             "seed": 0,
             "ladder": np.array([0.0, 1.0]),
-            "nested": {"a": [1]},
+            "nested": {"a": [1], "b": {"c": [None, True, "σ", 0.1, {}]}},
+            "notes": [],
         },
+        verdict="weak",
+        reasons=("The standard error is 0.2.", "Rungs 0 and 1 hardly overlap: 1 < 2."),
+        posteriors=(posterior(4, "b", "a", "I(x / 2)"), posterior(5, "group[T.b]", "chain", "/", "parameter_1")),
     )
     return run._replace(**changes)
 
@@ -65,12 +78,45 @@ def test_round_trip_is_lossless(tmp_path):
     assert same(run._replace(about=expected_about), back)
     assert not same(run, back._replace(warnings=()))  # the comparison itself can fail
     assert not same(run.legs, back.legs[:1])
+    assert not same(run, back._replace(posteriors=(back.posteriors[0], {})))
 
 
 def test_round_trip_without_the_optional_parts(tmp_path):
-    run = result(opinions={}, hysteresis=None, warnings=(), legs=(Leg("M1 → M2", 1, trace(1), None),), about={})
+    run = result(opinions={}, hysteresis=None, warnings=(), legs=(Leg("M1 → M2", 1.0, trace(1), None),), about={})
+    run = run._replace(verdict="", reasons=(), posteriors=({}, posterior(1, "a")))
     store.save(run, tmp_path / "run.nc")
     assert same(run, store.load(tmp_path / "run.nc"))
+
+
+def test_a_sign_may_be_a_whole_number(tmp_path):
+    store.save(result(legs=(Leg("M1 → M2", 1, trace(1), None),)), tmp_path / "run.nc")
+    assert store.load(tmp_path / "run.nc").legs[0].sign == 1.0
+
+
+def test_a_run_of_the_first_format_still_loads(tmp_path):
+    """Written before there were verdicts and posterior draws."""
+    (tmp_path / "old.nc").write_bytes(gzip.decompress(Path(__file__).with_name("format_1.nc.gz").read_bytes()))
+    back = store.load(tmp_path / "old.nc")
+    assert back.log_bayes_factor == Estimate(1.5, 0.1, 1.0, "trapezoid")
+    assert [leg.sign for leg in back.legs] == [-1.0, 1.0]
+    assert (back.verdict, back.reasons, back.posteriors) == ("", (), ({}, {}))
+    with h5py.File(tmp_path / "old.nc", "r+") as file:
+        file["leg_0/forward/tau"][1] = 0.4
+    with pytest.raises(CrossfadeError, match=r"damaged.*digest"):
+        store.load(tmp_path / "old.nc")
+
+
+def test_other_tools_find_the_posterior_draws(tmp_path):
+    run = result()
+    store.save(run, tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc", group="posterior_1", engine="h5netcdf") as found:
+        assert found["b"].dims == ("chain", "draw")
+        assert found["a"].dims == ("chain", "draw", "a_dim_0")
+        assert found["a"].dtype == np.float64
+        np.testing.assert_array_equal(found["draw"], np.arange(6))
+        np.testing.assert_array_equal(found["a"], run.posteriors[0]["a"])
+    with h5py.File(tmp_path / "run.nc") as file:
+        assert file["posterior_1/a"].compression == "gzip"
 
 
 def test_long_texts_fit(tmp_path):
@@ -86,7 +132,7 @@ def test_the_file_says_what_it_is_and_is_compressed(tmp_path):
     with h5py.File(tmp_path / "run.nc") as file:
         assert (file.attrs["kind"], file.attrs["format"], file.attrs["crossfade_version"]) == (
             "crossfade run",
-            1,
+            2,
             "0.1.0",
         )
     assert (tmp_path / "run.nc").stat().st_size < still.log_ratio.nbytes / 2
@@ -126,7 +172,7 @@ def test_files_that_are_no_runs(tmp_path):
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     store.save(result(), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "a") as file:
-        file.attrs["format"], file.attrs["crossfade_version"] = 2, "9.9"
+        file.attrs["format"], file.attrs["crossfade_version"] = 3, "9.9"
     with pytest.raises(CrossfadeError, match=r"written by crossfade 9.9.*upgrade crossfade"):
         store.load(tmp_path / "run.nc")
 
@@ -162,13 +208,21 @@ def test_a_run_with_a_part_missing_is_damaged(tmp_path):
 
 
 def test_one_flipped_bit_in_a_short_variable_is_noticed(tmp_path):
-    """Of tau and of an estimate, which have no checksum of HDF5's own."""
-    for name in ("leg_0/forward/tau", "estimates/value"):
+    """Of tau and of an estimate, which have no checksum of HDF5's own, and of draws that were written over."""
+    for name in ("leg_0/forward/tau", "estimates/value", "posterior_2/group[T.b]"):
         path = tmp_path / "run.nc"
         store.save(result(), path)
         with h5py.File(path, "r+") as file:
             values = file[name][...]
-            values[-1] = np.nextafter(values[-1], 2.0)
+            values.flat[-1] = np.nextafter(values.flat[-1], 2.0)
             file[name][...] = values
         with pytest.raises(CrossfadeError, match=r"damaged.*digest"):
             store.load(path)
+
+
+def test_a_verdict_that_was_made_better_is_noticed(tmp_path):
+    store.save(result(), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "r+") as file:
+        file["verdict"][()] = '"trustworthy"'
+    with pytest.raises(CrossfadeError, match=r"damaged.*digest"):
+        store.load(tmp_path / "run.nc")

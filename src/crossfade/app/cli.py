@@ -181,7 +181,9 @@ def estimate(
     if with_ is not None:
         from crossfade.analysis.summary import summarise
 
-        headline, opinions, differences, hysteresis, warnings = summarise(result.legs, with_)
+        headline, opinions, differences, hysteresis, warnings = summarise(
+            result.legs, with_, float(result.about.get("correlation") or 0.0)
+        )
         result = result._replace(
             log_bayes_factor=headline,
             opinions=opinions,

@@ -1,10 +1,11 @@
 """Runs on disk: one netCDF file, an xarray DataTree, readable by anything that reads netCDF.
 
-/            attributes: what and which version; `about`, `warnings`, `sharing`: JSON text
+/            attributes: what and which version; `about`, `warnings`, `sharing`, `verdict`, `reasons`: JSON text
 /estimates   value, error, dof, name of every estimate; `role` and `key` say which one it is
 /leg_0 ...   attributes name, sign
 /leg_0/forward, /leg_0/reverse   tau, log_ratio, acceptance; attribute equilibrium
 /leg_0/forward/extra             what else was recorded
+/posterior_1, /posterior_2       draws of M1 and M2 by parameter (chain, draw, ...), as ArviZ has them
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import xarray
 
 KIND = "crossfade run"
-FORMAT = 1
+FORMAT = 2  # 1 had no verdict, no reasons and no posterior draws
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -65,7 +66,7 @@ def load(path: str | Path) -> Result:
                     f"than this version, {__version__}, can read: upgrade crossfade"
                 )
             result = _from_tree(tree)
-            if _digest(result) != tree.attrs["digest"]:
+            if _digest(result, int(tree.attrs["format"])) != tree.attrs["digest"]:
                 raise ValueError("its contents do not match their digest")
             return result
     except CrossfadeError:
@@ -89,11 +90,13 @@ def _to_tree(result: Result) -> xarray.DataTree:
 
     # JSON as variables, not attributes: HDF5 refuses attributes above 64 kB, and no run must be lost to that.
     texts = {"about": result.about, "warnings": result.warnings, "sharing": result.sharing._asdict()}
+    texts |= {"verdict": result.verdict, "reasons": result.reasons}
     root = xarray.Dataset(
         {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
         attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__, "digest": _digest(result)},
     )
     nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
+    nodes |= {f"/posterior_{k}": _posterior(draws) for k, draws in enumerate(result.posteriors, 1) if draws}
     for i, leg in enumerate(result.legs):
         nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
         for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
@@ -116,16 +119,25 @@ def _to_tree(result: Result) -> xarray.DataTree:
     return xarray.DataTree.from_dict(nodes)
 
 
-def _digest(result: Result) -> str:
+def _digest(result: Result, format_: int = FORMAT) -> str:
     """SHA-256 of everything in a run: one flipped bit anywhere is noticed."""
     estimates = (result.log_bayes_factor, result.opinions, result.differences, result.hysteresis)
-    texts = (result.about, result.warnings, result.sharing, estimates, [(leg.name, leg.sign) for leg in result.legs])
+    sign = int if format_ == 1 else float
+    legs = [(leg.name, sign(leg.sign)) for leg in result.legs]
+    texts: tuple[Any, ...] = (result.about, result.warnings, result.sharing, estimates, legs)
+    if format_ > 1:
+        names = [list(draws) for draws in result.posteriors]
+        texts += (result.verdict, result.reasons, names)
     digest = hashlib.sha256(json.dumps(texts, default=_plain, sort_keys=True).encode())
     for trace in (trace for leg in result.legs for trace in (leg.forward, leg.reverse) if trace is not None):
         arrays = [trace.tau, trace.log_ratio, trace.acceptance, *(trace.extra[name] for name in sorted(trace.extra))]
         for array in arrays:
             digest.update(f"{array.dtype}{array.shape}{trace.equilibrium}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
+    for draws in result.posteriors:
+        for array in draws.values():
+            digest.update(f"{np.shape(array)}".encode())
+            digest.update(np.ascontiguousarray(array, np.float64).tobytes())
     return digest.hexdigest()
 
 
@@ -147,8 +159,30 @@ def _estimates(result: Result) -> xarray.Dataset:
     )
 
 
+def _posterior(draws: dict[str, np.ndarray]) -> xarray.Dataset:
+    """Variables named like the parameters; a name that netCDF cannot have is kept as an attribute."""
+    import xarray
+
+    variables: dict[str, Any] = {}
+    for i, (name, values) in enumerate(draws.items()):
+        own = name if name not in ("", ".", "chain", "draw") and "/" not in name else f"parameter_{i}"
+        while own in variables or (own != name and own in draws):
+            own += "_"
+        dims = ("chain", "draw", *(f"{own}_dim_{j}" for j in range(np.ndim(values) - 2)))
+        variables[own] = (dims, np.asarray(values, np.float64), {"parameter": name})
+    n_chains, n_draws = np.shape(next(iter(draws.values())))[:2]
+    return xarray.Dataset(variables, coords={"chain": np.arange(n_chains), "draw": np.arange(n_draws)})
+
+
+def _draws(tree: xarray.DataTree, group: str) -> dict[str, np.ndarray]:
+    if group not in tree.children:
+        return {}
+    return {str(data.attrs["parameter"]): data.values for data in tree[group].data_vars.values()}
+
+
 def _from_tree(tree: xarray.DataTree) -> Result:
-    about, warnings, sharing = (json.loads(str(tree[name].values)) for name in ("about", "warnings", "sharing"))
+    texts = {str(name): json.loads(str(data.values)) for name, data in tree.data_vars.items()}
+    sharing = {field: tuple(names) for field, names in texts["sharing"].items()}
     table = tree["estimates"].to_dataset()
     roles = ("log_bayes_factor", "opinion", "difference", "hysteresis")
     by_role: dict[str, dict[str, Estimate]] = {role: {} for role in roles}
@@ -165,11 +199,14 @@ def _from_tree(tree: xarray.DataTree) -> Result:
         log_bayes_factor=by_role["log_bayes_factor"][""],
         opinions=by_role["opinion"],
         hysteresis=by_role["hysteresis"].get(""),
-        warnings=tuple(warnings),
+        warnings=tuple(texts["warnings"]),
         legs=tuple(legs),
-        sharing=Sharing(**{field: tuple(names) for field, names in sharing.items()}),
-        about=about,
+        sharing=Sharing(**sharing),
+        about=texts["about"],
         differences=by_role["difference"],
+        verdict=texts.get("verdict", ""),
+        reasons=tuple(texts.get("reasons", ())),
+        posteriors=(_draws(tree, "posterior_1"), _draws(tree, "posterior_2")),
     )
 
 
