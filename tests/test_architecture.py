@@ -27,6 +27,9 @@ JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300
 # xarray finds these by name when a run is stored, and pip must know.
 ENGINES = {"h5netcdf", "h5py"}
+# Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
+EXTRAS = {"pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"}}
+LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
 
 
 def imports(path: Path, module: str) -> list[str]:
@@ -144,7 +147,7 @@ def run_python(code: str) -> str:
 def test_analysis_and_the_command_line_start_without_jax():
     analysis = [module for module in modules(PACKAGE) if layer(module) == "analysis"]
     light = ["crossfade", "crossfade.types", "crossfade.data", *analysis]
-    light += [module for module in modules(PACKAGE) if layer(module) in {"app", "bridges"}]
+    light += [module for module in modules(PACKAGE) if layer(module) == "app" or module in LIGHT_BRIDGES]
     code = f"import sys, importlib\nfor m in {light!r}: importlib.import_module(m)\nprint('jax' in sys.modules)"
     assert run_python(code).strip() == "False"
     assert run_python("import sys, crossfade.sampling.path\nprint('jax' in sys.modules)").strip() == "True"
@@ -166,8 +169,32 @@ def test_public_names_resolve():
         _ = crossfade.nonsense
 
 
+def names_of(requirements: list[str]) -> set[str]:
+    return {requirement.split(">=")[0].strip().replace("-", "_") for requirement in requirements}
+
+
+def foreign(module: str) -> set[str]:
+    used = {name.split(".")[0] for name in imports(modules(PACKAGE)[module], module)}
+    return used - sys.stdlib_module_names - {"crossfade"}
+
+
 def test_dependencies_are_those_that_are_imported():
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    declared = {requirement.split(">=")[0].strip().replace("-", "_") for requirement in listed}
-    used = {name.split(".")[0] for module, path in modules(PACKAGE).items() for name in imports(path, module)}
-    assert declared == (used - sys.stdlib_module_names - {"crossfade"}) | ENGINES
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {extra: names_of(project["optional-dependencies"][extra]) for extra in EXTRAS}
+    used, used_by_extra = set(), {extra: set() for extra in EXTRAS}
+    for module in modules(PACKAGE):
+        mine = foreign(module)
+        for extra, doors in EXTRAS.items():
+            if module in doors:
+                used_by_extra[extra] |= mine & extras[extra]
+                mine -= extras[extra]
+        used |= mine
+    assert names_of(project["dependencies"]) == used | ENGINES
+    assert used_by_extra == extras
+
+
+def test_what_an_extra_brings_is_imported_when_its_door_is_used():
+    code = (
+        "import sys, crossfade.bridges.pymc, crossfade.bridges.supports\nprint({'pymc', 'pytensor'} & set(sys.modules))"
+    )
+    assert run_python(code).strip() == "set()"

@@ -18,7 +18,7 @@ from crossfade.bridges.numpyro import from_numpyro
 from crossfade.data import load
 from crossfade.models import logistic
 from crossfade.sampling.joint import as_joint, flat
-from crossfade.sampling.model import describe
+from crossfade.sampling.model import describe, given
 from crossfade.sampling.path import matched
 from crossfade.sampling.precision import float64
 from crossfade.types import CrossfadeError
@@ -160,12 +160,13 @@ def test_priors_read_well():
     assert words["slope"] == "StudentT(4, 0, 2.5) of shape (2,)"
 
 
-def test_draws_of_the_prior_follow_the_parents():
+def test_priors_follow_their_parents_and_need_nothing_else():
     model = from_numpyro(schools, Y, sigma=0.8, group=GROUP)
-    draws = jax.jit(jax.vmap(model.sample_prior))(jax.random.split(jax.random.key(0), 4000))
-    z = (draws["effect"] - draws["mu"][:, None]) / draws["tau"][:, None]
-    assert stats.kstest(np.ravel(z), "norm").pvalue > 1e-4
-    assert stats.kstest(np.asarray(draws["tau"]), stats.halfnorm(scale=5).cdf).pvalue > 1e-4
+    effect = given(model.priors["effect"], {"mu": jnp.array(2.0), "tau": jnp.array(3.0)})
+    x = np.array([0.3, -7.0])
+    np.testing.assert_allclose(effect.log_prob(x), stats.norm(2, 3).logpdf(x), atol=1e-12)
+    drawn = jax.eval_shape(model.sample_prior, jax.random.key(0))
+    assert {name: value.shape for name, value in drawn.items()} == {"mu": (), "tau": (), "effect": (2,), "slope": (2,)}
 
 
 def plain(x, y):
@@ -229,7 +230,7 @@ def test_shapes_of_samples_and_steps_of_scans():
         scan(move, jnp.zeros(()), y)
 
     model = from_numpyro(walk, Y)
-    drawn = model.sample_prior(jax.random.key(1))
+    drawn = jax.eval_shape(model.sample_prior, jax.random.key(1))
     assert drawn["step"].shape == (2,) and drawn["innovation"].shape == (4,)
     theta = {"step": np.array([0.3, -0.2]), "sd": np.array(0.8), "innovation": np.array([0.1, -1.0, 0.5, 2.0])}
     level = np.cumsum(theta["innovation"]) * 0.8 + 0.3

@@ -152,7 +152,9 @@ def _places(
             raise CrossfadeError(
                 f"the support of {name!r} ({constraint}) has no map from unconstrained numbers: choose another"
             ) from None
-        centre[name] = transforms[name].inv(jnp.asarray(value)) if value.ndim >= constraint.event_dim else jnp.nan
+        centre[name] = (
+            jax.jit(lambda v, to=transforms[name]: to.inv(v))(value) if value.ndim >= constraint.event_dim else jnp.nan
+        )
         if not (np.all(np.isfinite(centre[name])) and np.all(constraint(value))):
             raise CrossfadeError(
                 f"example[{name!r}] = {value} is not inside its support ({given.get(name, 'real')}): move it inside"

@@ -10,72 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
-from numpyro import handlers
 from numpyro.distributions import Distribution
-from numpyro.primitives import Messenger
 
 from crossfade.bridges import sites
-from crossfade.bridges.sites import Site
+from crossfade.bridges.sites import ARRAY, Held, Program
 from crossfade.sampling.model import Model, describe
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
-
-
-class _Held:
-    """What JAX cannot trace, compared by identity: a compiled program is never served to another call's model."""
-
-    def __init__(self, function: Callable[..., Any], layout: Any, leaves: list[Any]):
-        self.function, self.layout, self.leaves = function, layout, leaves
-
-
-_ARRAY = object()  # where an array goes among the held arguments
-
-
-class Program(eqx.Module):
-    """The user's model with its arguments: arrays are data of the compiled program, the rest is part of it."""
-
-    arrays: list[Array]
-    held: _Held = eqx.field(static=True)
-
-    def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
-        """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
-        arrays = iter(self.arrays)
-        leaves = [next(arrays) if leaf is _ARRAY else leaf for leaf in self.held.leaves]
-        args, kwargs = jax.tree.unflatten(self.held.layout, leaves)
-        model = handlers.substitute(handlers.seed(self.held.function, seed), data=theta)
-        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(*args, **kwargs)
-
-    def distribution(self, name: str, theta: Theta) -> Distribution:
-        """The distribution of one site; nothing behind it is run."""
-
-        def stop(site: Site) -> None:
-            if site["type"] == "sample" and site["name"] == name:
-                raise _Reached(site)
-
-        try:
-            self.run(theta, visit=stop)
-        except _Reached as reached:
-            return sites.whole(reached.site)
-        raise CrossfadeError(f"the model has no site {name!r} for some values of its parameters: give it one for all")
-
-
-class _Reached(BaseException):
-    """Not an Exception, so that a model which catches those does not catch this."""
-
-    def __init__(self, site: Site):
-        super().__init__()
-        self.site = site
-
-
-class _Visited(Messenger):
-    """Shows every site from outside of all handlers, where plates have done their work."""
-
-    def __init__(self, model: Callable[..., Any], visit: Callable[[Site], None]):
-        super().__init__(model)
-        self.visit = visit
-
-    def process_message(self, msg: Any) -> None:
-        self.visit(msg)
 
 
 class SitePrior(eqx.Module):
@@ -159,7 +100,7 @@ def _read(
             if leaf.dtype.kind == "f":  # float32 widens to the same numbers; nothing more is lost on the way
                 leaves[i] = leaf.astype(float)
             arrays.append(jnp.asarray(leaves[i]))
-            held[i] = _ARRAY
+            held[i] = ARRAY
     theta: Theta = {}
     observed: dict[str, None] = {}
 
@@ -171,10 +112,10 @@ def _read(
                 observed[name] = None
 
     try:
-        program = Program(arrays, _Held(model, layout, held))
+        program = Program(arrays, Held(model, layout, held))
         jax.eval_shape(look, program)
     except jax.errors.JAXTypeError:
-        program = Program([], _Held(model, layout, leaves))
+        program = Program([], Held(model, layout, leaves))
         try:
             jax.eval_shape(look, program)
         except jax.errors.JAXTypeError as error:

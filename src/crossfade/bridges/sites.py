@@ -1,17 +1,79 @@
-"""Sites of a NumPyro trace: what they say, and a refusal of each that a Bayes factor cannot use."""
+"""Sites of a NumPyro model: running it, what they say, and a refusal of each that a Bayes factor cannot use."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import distributions as dist
+from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
+from numpyro.primitives import Messenger
 
-from crossfade.types import Array, CrossfadeError
+from crossfade.types import Array, CrossfadeError, Theta
 
 Site = dict[str, Any]
+
+
+class Held:
+    """What JAX cannot trace, compared by identity: a compiled program is never served to another call's model."""
+
+    def __init__(self, function: Callable[..., Any], layout: Any, leaves: list[Any]):
+        self.function, self.layout, self.leaves = function, layout, leaves
+
+
+ARRAY = object()  # where an array goes among the held arguments
+
+
+class Program(eqx.Module):
+    """The user's model with its arguments: arrays are data of the compiled program, the rest is part of it."""
+
+    arrays: list[Array]
+    held: Held = eqx.field(static=True)
+
+    def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
+        """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
+        arrays = iter(self.arrays)
+        leaves = [next(arrays) if leaf is ARRAY else leaf for leaf in self.held.leaves]
+        args, kwargs = jax.tree.unflatten(self.held.layout, leaves)
+        model = handlers.substitute(handlers.seed(self.held.function, seed), data=theta)
+        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(*args, **kwargs)
+
+    def distribution(self, name: str, theta: Theta) -> Distribution:
+        """The distribution of one site; nothing behind it is run."""
+
+        def stop(site: Site) -> None:
+            if site["type"] == "sample" and site["name"] == name:
+                raise _Reached(site)
+
+        try:
+            self.run(theta, visit=stop)
+        except _Reached as reached:
+            return whole(reached.site)
+        raise CrossfadeError(f"the model has no site {name!r} for some values of its parameters: give it one for all")
+
+
+class _Reached(BaseException):
+    """Not an Exception, so that a model which catches those does not catch this."""
+
+    def __init__(self, site: Site):
+        super().__init__()
+        self.site = site
+
+
+class _Visited(Messenger):
+    """Shows every site from outside of all handlers, where plates have done their work."""
+
+    def __init__(self, model: Callable[..., Any], visit: Callable[[Site], None]):
+        super().__init__(model)
+        self.visit = visit
+
+    def process_message(self, msg: Any) -> None:
+        self.visit(msg)
 
 
 def is_observed(site: Site) -> bool:

@@ -1,0 +1,219 @@
+"""PyMC models: their log prior and log likelihood as JAX functions of the parameters as the user wrote them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions import biject_to
+
+from crossfade.bridges.log_joint import Around
+from crossfade.bridges.supports import Support, in_python, of_variable
+from crossfade.sampling.joint import Joint
+from crossfade.sampling.precision import float64
+from crossfade.types import Array, CrossfadeError, Theta
+
+N_STARTS = 256
+
+
+class Jaxified(eqx.Module):
+    """A scalar of a PyMC model: a JAX function of its parameters in this order, with the data inside."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    constant: float = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Array:
+        (found,) = self.function(*(jnp.asarray(theta[name]) for name in self.names))
+        return found + self.constant
+
+
+class OneOf(eqx.Module):
+    """A start that picks one of these draws of the prior: PyMC cannot draw inside a compiled program."""
+
+    draws: Theta  # [draw, ...]
+    n_draws: int = eqx.field(static=True)
+
+    def __call__(self, key: Array) -> Theta:
+        which = jax.random.randint(key, (), 0, self.n_draws)
+        return {name: jnp.asarray(values)[which] for name, values in self.draws.items()}
+
+
+def from_pymc(model: Any) -> Joint:
+    """The joint of a PyMC model, with its data as they are now; free variables keep their names.
+
+    PyMC's transforms only say where the parameters live: the density is that of the variables themselves.
+    """
+    pymc = _load()
+    if not isinstance(model, pymc.Model):
+        raise CrossfadeError(f"from_pymc needs a pymc.Model, not a {type(model).__name__}")
+    _check(model)
+    from pytensor import config
+
+    with float64(), config.change_flags(cxx=""):  # without a C compiler, which PyTensor would look for
+        supports = {rv.name: of_variable(rv, model.rvs_to_transforms[rv]) for rv in model.free_RVs}
+        names = tuple(supports)
+        inputs, *densities = _log_densities(model)
+        log_prior, log_likelihood = (_jaxified(inputs, density, model.check_bounds) for density in densities)
+        start = _start(pymc, model, supports)
+        shapes = {name: tuple(spec.shape) for name, spec in jax.eval_shape(start, jax.random.key(0)).items()}
+        data = _data(model)
+    missing = sum(support.log_missing(shapes[name]) for name, support in supports.items())
+    return Joint(
+        {name: (shapes[name], supports[name].constraint) for name in names},
+        start,
+        log_prior=Jaxified(log_prior, names, missing),
+        log_likelihood=Jaxified(log_likelihood, names, 0.0),
+        data=data,
+        notes=tuple(support.note for support in supports.values() if support.note),
+    )
+
+
+def _load() -> Any:
+    """PyMC and PyTensor's JAX side, which flips JAX's switch to float64 when it is imported: it is put back.
+
+    In a thread of its own, where the switch is seen without the contexts of the caller.
+    """
+
+    def load() -> Any:
+        import pymc
+
+        before = jax.config.read("jax_enable_x64")
+        try:
+            import pytensor.link.jax.dispatch  # noqa: F401
+        finally:
+            jax.config.update("jax_enable_x64", before)
+        return pymc
+
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(load).result()
+    except ImportError as error:
+        raise CrossfadeError(f"PyMC cannot be imported ({error}): pip install 'crossfade[pymc]'") from error
+
+
+def _check(model: Any) -> None:
+    """A refusal of what has no known normalisation, or does not show all data."""
+    if model.potentials:
+        raise CrossfadeError(
+            f"{model.potentials[0].name!r} is a pm.Potential, which has no known normalisation: write it as an "
+            "observed distribution, or use from_log_joint if you know that the joint is normalised"
+        )
+    for rv in [*model.free_RVs, *model.observed_RVs]:
+        kinds = {kind.__name__ for kind in type(rv.owner.op).__mro__}
+        if "MinibatchRandomVariable" in kinds:
+            raise CrossfadeError(
+                f"{rv.name!r} sees a minibatch (total_size): a Bayes factor needs all data, so leave it out"
+            )
+        if "PartialObservedRV" in kinds:
+            raise CrossfadeError(
+                f"{rv.name!r} has missing values: drop these rows, so that all models see the same data"
+            )
+    if not model.free_RVs:
+        raise CrossfadeError("the model has no free variable: give at least one parameter a prior")
+    if not model.observed_RVs:
+        raise CrossfadeError(
+            f"the model has no observed variable, only {', '.join(repr(rv.name) for rv in model.free_RVs)}: give the "
+            "data to a distribution as observed="
+        )
+
+
+def _log_densities(model: Any) -> tuple[list[Any], Any, Any]:
+    """The values of the free variables, the log prior and the log likelihood: graphs without PyMC's Jacobians."""
+    from pymc.logprob.basic import conditional_logp
+    from pymc.pytensorf import rvs_in_graph
+
+    variables = [*model.free_RVs, *model.observed_RVs]
+    inputs = [rv.type(rv.name) for rv in model.free_RVs]
+    values = [*inputs, *(model.rvs_to_values[rv] for rv in model.observed_RVs)]
+    found = conditional_logp(dict(zip(_widened(variables), values, strict=True)), warn_rvs=False)
+    terms = [found[value].sum() for value in values]
+    if rvs_in_graph(terms):
+        raise CrossfadeError(
+            "the log density is random: the model sees a pm.Minibatch (give it all data) or uses a variable of another "
+            "model (build all of it in one)"
+        )
+    return inputs, sum(terms[: len(inputs)]), sum(terms[len(inputs) :])
+
+
+def _widened(outputs: list[Any]) -> list[Any]:
+    """The graph with nothing in single precision, where PyTensor takes the logarithm of the 10 in Normal(0, 10)."""
+    from pytensor.graph.traversal import io_toposort
+    from pytensor.tensor import cast
+    from pytensor.tensor.elemwise import Elemwise
+
+    wide: dict[Any, Any] = {}
+    for node in io_toposort([], outputs):
+        inputs = [wide.get(variable, variable) for variable in node.inputs]
+        if isinstance(node.op, Elemwise) and any(out.type.dtype in ("float16", "float32") for out in node.outputs):
+            inputs = [cast(variable, "float64") for variable in inputs]
+        if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+            try:
+                made = node.clone_with_new_inputs(inputs, strict=False)
+            except TypeError:  # an inner graph of fixed types
+                pairs = zip(inputs, node.inputs, strict=True)
+                kept = [new if old.type.is_super(new.type) else cast(new, old.type.dtype) for new, old in pairs]
+                made = node.clone_with_new_inputs(kept)
+            wide.update(zip(node.outputs, made.outputs, strict=True))
+    return [wide.get(output, output) for output in outputs]
+
+
+def _jaxified(inputs: list[Any], output: Any, check_bounds: bool) -> Callable[..., Any]:
+    """The graph as a JAX function; where a parameter is invalid it is -inf, as in PyMC."""
+    from pytensor.compile import SharedVariable
+    from pytensor.compile.mode import get_mode
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.graph.replace import clone_replace
+    from pytensor.graph.traversal import graph_inputs
+    from pytensor.link.jax.dispatch import jax_funcify
+    from pytensor.tensor import constant
+
+    shared = [variable for variable in graph_inputs([output]) if isinstance(variable, SharedVariable)]
+    values: dict[Any, Any] = {variable: constant(variable.get_value()) for variable in shared}
+    graph = FunctionGraph(inputs=inputs, outputs=clone_replace(_widened([output]), replace=values), clone=True)
+    at_bounds = "local_check_parameter_to_ninf_switch" if check_bounds else "local_remove_check_parameter"
+    get_mode("JAX").including(at_bounds).optimizer.rewrite(graph)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it")
+            return jax_funcify(graph)
+    except NotImplementedError as error:
+        raise CrossfadeError(
+            f"PyTensor cannot express this model in JAX ({error}): bring it with from_numpyro or from_numpy_log_joint"
+        ) from error
+
+
+def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
+    """Draws of the prior, or the surroundings of PyMC's initial point if a variable cannot be drawn."""
+    transforms = {name: biject_to(support.constraint) for name, support in supports.items()}
+    try:
+        found = pymc.draw([model[name] for name in supports], draws=N_STARTS, random_seed=0, mode=in_python())
+    except NotImplementedError:
+        from pymc.model.transform.conditioning import remove_value_transforms
+
+        point = remove_value_transforms(model).initial_point()
+        centre = {name: transforms[name].inv(jnp.asarray(point[name], float)) for name in supports}
+        return Around({name: jnp.where(jnp.isfinite(u), u, 0.0) for name, u in centre.items()}, transforms)
+    draws, kept = {}, np.ones(N_STARTS, bool)
+    for (name, support), values in zip(supports.items(), found, strict=True):
+        draws[name] = np.sort(values, axis=-1) if support.ordered else np.asarray(values, float)
+        # A draw may be rounded to the edge of the support, where no chain can start.
+        u = np.asarray(transforms[name].inv(draws[name]))
+        kept &= np.all(np.isfinite(u.reshape(N_STARTS, -1)), axis=1)
+    if not kept.any():
+        raise CrossfadeError("no draw of the prior is inside the support of all variables: narrow the priors")
+    return OneOf({name: values[kept] for name, values in draws.items()}, int(kept.sum()))
+
+
+def _data(model: Any) -> np.ndarray:
+    """All observed values, variables in the order of their names: what two models must have in common."""
+    values = [
+        model.rvs_to_values[rv].eval(mode=in_python()) for rv in sorted(model.observed_RVs, key=lambda rv: rv.name)
+    ]
+    return np.concatenate([np.ravel(np.asarray(value, float)) for value in values])
