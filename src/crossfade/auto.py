@@ -10,13 +10,14 @@ import jax
 import numpy as np
 
 from crossfade.analysis.mixing import Mixing
-from crossfade.analysis.verdict import Posterior, hysteresis, judge
+from crossfade.analysis.verdict import WORDS, Posterior, Verdict, hysteresis, judge
 from crossfade.sampling.joint import Joint, as_joint, constrained_draws, flat
 from crossfade.sampling.model import Model, describe
 from crossfade.sampling.path import matched
-from crossfade.sampling.union import Share
-from crossfade.short import Asked, Say, Short, short_path
-from crossfade.types import CrossfadeError, Result
+from crossfade.sampling.union import Share, union
+from crossfade.short import Asked, Say, Separate, Short, short_path
+from crossfade.tempered import FEW_TRIPS, tempered_legs
+from crossfade.types import Array, CrossfadeError, Result, Sharing
 
 AUTO = "auto"
 TEN_MINUTES = 600.0
@@ -60,44 +61,83 @@ def compare_short(
     began = time.perf_counter()
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
-    n_chains = _even(n_chains) if n_chains else 32 if max(flat(j1).size, flat(j2).size) <= MANY else 16
-    run = short_path(
-        j1, j2, asked=asked, key=jax.random.key(seed), n_chains=n_chains, share=share, draws=draws, say=say
-    )
-    headline = run.summary.headline
-    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped)
-    sharing = run.joined.sharing
+    sharing = union(j1, j2, share).sharing
     if isinstance(m1, Model) and isinstance(m2, Model) and share is None:
         sharing = sharing._replace(tempered=matched(m1, m2).tempered)
-    about = {
+    about: dict[str, Any] = {
         "method": AUTO,
         "estimator": "mbar",
-        "path": description(run),
         "target_se": asked.target_se,
-        "forecast": run.forecast,
-        "n_chains": n_chains,
-        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * len(run.sources[0].draws.u) for rung in run.rungs},
-        "correlation": run.correlation,
         "seed": seed,
         "log_prior_odds": float(log_prior_odds),
         "priors": {**_priors(m1), **_priors(m2)},
         "tempered_priors": {name: (_priors(m1)[name], _priors(m2)[name]) for name in sharing.tempered},
         "notes": [*j1.notes, *j2.notes],
-        "seconds": time.perf_counter() - began,
     }
-    return Result(
-        headline,
-        run.summary.opinions,
-        hysteresis(run.legs),
-        (),
-        run.legs,
-        sharing,
-        about,
-        run.summary.differences,
-        verdict.word,
-        verdict.reasons,
-        (constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u)),
-    )
+    n_chains = _even(n_chains) if n_chains else 32 if max(flat(j1).size, flat(j2).size) <= MANY else 16
+    key = jax.random.key(seed)
+    can_fall_back = j1.separable and j2.separable and draws == (None, None)
+    try:
+        run = short_path(
+            j1,
+            j2,
+            asked=asked,
+            key=key,
+            n_chains=n_chains,
+            share=share,
+            draws=draws,
+            say=say,
+            may_give_up=can_fall_back,
+        )
+    except Separate as reason:
+        say(f"{reason}: falling back to tempering from the priors")
+        left = None if asked.seconds is None else max(asked.seconds - (time.perf_counter() - began), 10.0)
+        result = _fall_back((j1, j2), asked._replace(seconds=left), key, str(reason), say)
+    else:
+        result = _of_short(run, asked, draws, n_chains)
+        result = result._replace(
+            posteriors=(constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u))
+        )
+    about |= {**result.about, "seconds": time.perf_counter() - began}
+    return result._replace(sharing=sharing, about=about)
+
+
+def _of_short(run: Short, asked: Asked, draws: tuple[Any, Any], n_chains: int) -> Result:
+    headline, opinions, differences, _, _ = run.summary
+    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped)
+    about = {
+        "path": description(run),
+        "forecast": run.forecast,
+        "n_chains": n_chains,
+        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * len(run.sources[0].draws.u) for rung in run.rungs},
+        "correlation": run.correlation,
+    }
+    gap = hysteresis(run.legs)
+    sharing = run.joined.sharing
+    return Result(headline, opinions, gap, (), run.legs, sharing, about, differences, *verdict)
+
+
+def _fall_back(joints: tuple[Joint, Joint], asked: Asked, key: Array, why: str, say: Say) -> Result:
+    """Each evidence from its prior by parallel tempering, and a verdict on that."""
+    n_replicates = 16
+    run = tempered_legs(joints, asked, jax.random.fold_in(key, 99), n_replicates, say)
+    headline, opinions, differences, _, _ = run.summary
+    verdict = judge(run.legs, headline, (), asked.target_se, run.stopped)
+    if (fewest := min(run.round_trips)) < FEW_TRIPS:
+        few = f"Only {fewest} round trips between prior and posterior: some pieces may not have been found."
+        verdict = Verdict(verdict.word if verdict.word == WORDS[2] else WORDS[1], (*verdict.reasons, few))
+    about = {
+        "path": f"both evidences from the priors by parallel tempering, because {why}",
+        "forecast": "",
+        "n_chains": n_replicates,
+        "n_draws": {leg.name: leg.forward.log_ratio.size for leg in run.legs},
+        "correlation": 0.0,
+        "round_trips": list(run.round_trips),
+    }
+    own = tuple(constrained_draws(joint, u) for joint, u in zip(joints, run.u, strict=True))
+    empty = Sharing((), (), (), ())
+    gap = hysteresis(run.legs)
+    return Result(headline, opinions, gap, (), run.legs, empty, about, differences, *verdict, (own[0], own[1]))
 
 
 def _even(n_chains: int) -> int:

@@ -15,8 +15,8 @@ from crossfade.analysis.summary import summarise
 from crossfade.auto import AUTO, Say
 from crossfade.sampling.adapt import anneal_at_tangents, measured_length
 from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
-from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.joint import Joint
+from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.model import Model, describe, without_data
 from crossfade.sampling.path import Path, direct, matched, reverse, unconstraining

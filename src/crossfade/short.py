@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import reduce
-from math import gcd
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.analysis.summary import Summary, summarise
+from crossfade.analysis.verdict import R_HAT
 from crossfade.sampling.joint import Joint
-from crossfade.sampling.link import WARPS, fit
 from crossfade.sampling.posterior import SEGMENT
 from crossfade.sampling.precision import in_float64
-from crossfade.sampling.rungs import Fits, Rung, between, end, extend
+from crossfade.sampling.rungs import Rung, between, extend
 from crossfade.sampling.source import Source, more, own_source, run_source
-from crossfade.sampling.union import Fit, Share, ShortPath, Union, union
-from crossfade.types import Array, CrossfadeError, Leg, Trace
+from crossfade.sampling.union import Share, ShortPath, Union, union
+from crossfade.steps import PILOT, allocate, can_grow, choose_warp, ends, fitted, legs_of, overlaps, shared_noise, split
+from crossfade.types import Array, CrossfadeError, Leg
 
-PILOT = 4  # segments of draws per chain before anything is decided
 GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
 MAX_RUNGS = 24
+SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 GROWTH = 4.0  # at most so many times more draws before the error is looked at again
 
 Say = Callable[[str], None]
@@ -37,6 +35,10 @@ class Asked(NamedTuple):
     target_se: float = 0.05
     seconds: float | None = None
     max_draws: int | None = None  # per posterior or rung, all chains together
+
+
+class Separate(Exception):
+    """The short path does not fit this pair; the message says why."""
 
 
 class Short(NamedTuple):
@@ -65,27 +67,35 @@ def short_path(
     share: Share = None,
     draws: tuple[Any, Any] = (None, None),
     say: Say = lambda message: None,
+    may_give_up: bool = False,
 ) -> Short:
-    """Run the short path until the asked error is met, or nothing more can be spent."""
+    """Run the short path until the asked error is met, or nothing more can be spent.
+
+    With `may_give_up`, `Separate` is raised where chains sit in separate places or rungs do not connect the ends;
+    without it the run goes on to its bad end, for the verdict to say so.
+    """
     began = time.perf_counter()
     joined = union(j1, j2, share)
     path = ShortPath(j1, j2, joined)
     keys = [jax.random.fold_in(key, i) for i in range(5)]
     sources = _sources((j1, j2), draws, keys, n_chains, say)
-    mixings = _of_both(sources)
+    if may_give_up:
+        _give_up_if_separate(sources)
     warp = choose_warp(path, joined, sources, keys[2])
-    rungs, fits = _fitted(path, joined, sources, warp, keys[3])
+    rungs, fits = fitted(path, joined, sources, warp, keys[3])
     frozen = False
-    while min(overlaps := _overlaps(rungs)) < GOOD_OVERLAP and len(rungs) < MAX_RUNGS:
+    while min(shared := overlaps(rungs)) < GOOD_OVERLAP and len(rungs) < MAX_RUNGS:
         frozen = True  # rungs between belong to one fit
-        k = int(np.argmin(overlaps))
+        k = int(np.argmin(shared))
         tau = split(rungs[k], rungs[k + 1])
         gap = f"tau = {rungs[k].tau:.3g} to {rungs[k + 1].tau:.3g}"
-        say(f"overlap {overlaps[k]:.2g} from {gap}: a rung at {tau:.3g}")
+        say(f"overlap {shared[k]:.2g} from {gap}: a rung at {tau:.3g}")
         new = between(path, fits, rungs[k], rungs[k + 1], tau, jax.random.fold_in(keys[4], len(rungs)))
         rungs.insert(k + 1, extend(path, fits, new, PILOT))
         if asked.seconds is not None and time.perf_counter() - began > asked.seconds:
             break
+    if may_give_up and len(rungs) >= MAX_RUNGS:
+        raise Separate(f"{MAX_RUNGS} rungs do not connect the two posteriors")
     forecast, stopped = "", ""
     while True:
         legs = legs_of(rungs)
@@ -102,7 +112,7 @@ def short_path(
         )
         say(forecast)
         counts = allocate(rungs, min(1.15 * factor, GROWTH))
-        counts = [n if _can_grow(rung, sources) else 0 for n, rung in zip(counts, rungs, strict=True)]
+        counts = [n if can_grow(rung, sources) else 0 for n, rung in zip(counts, rungs, strict=True)]
         if not any(counts):
             stopped = "the draws that were brought along are used up"
             break
@@ -120,9 +130,9 @@ def short_path(
                 rungs[i] = extend(path, fits, rung, counts[i])
         sources = (more(sources[0], counts[0]), more(sources[1], counts[-1]))
         if frozen:
-            rungs[0], rungs[-1] = _ends(path, sources, fits, keys[3])
+            rungs[0], rungs[-1] = ends(path, sources, fits, keys[3])
         else:
-            rungs, fits = _fitted(path, joined, sources, warp, keys[3])
+            rungs, fits = fitted(path, joined, sources, warp, keys[3])
     return Short(legs, summary, tuple(rungs), sources, _of_both(sources), joined, warp, correlation, forecast, stopped)
 
 
@@ -139,8 +149,8 @@ def _sources(joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: i
         if joint.places:
             say(f"drawing from the posterior of {which}")
         source = more(run_source(joint, key, n_chains, which), PILOT)
-        for _ in range(3):  # slow chains get a longer start: the draws so far are thrown away
-            if mixing(source.draws.u).r_hat < 1.05:
+        for _ in range(2):  # slow chains get a longer start: the draws so far are thrown away
+            if not R_HAT[0] < mixing(source.draws.u).r_hat < SEPARATE:
                 break
             n = source.n_draws // SEGMENT
             source = more(source._replace(draws=source.draws.last(0)), 2 * n)
@@ -152,136 +162,13 @@ def _sources(joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: i
     return first, second
 
 
+def _give_up_if_separate(sources: tuple[Source, Source]) -> None:
+    for which, source, mixed in zip(("M1", "M2"), sources, _of_both(sources), strict=True):
+        if mixed.r_hat > R_HAT[1]:
+            where = source.labels[mixed.r_hat_of]
+            raise Separate(f"the chains of {which} stay in separate places (R-hat {mixed.r_hat:.2f} for {where})")
+
+
 def _of_both(sources: tuple[Source, Source]) -> tuple[Mixing, Mixing]:
     first, second = (mixing(np.concatenate(source.whole_chains(), axis=0)) for source in sources)
     return first, second
-
-
-def _fitted(
-    path: ShortPath, joined: Union, sources: tuple[Source, Source], warp: str, key: Array
-) -> tuple[list[Rung], Fits]:
-    """The ends, each half read with the fit of the other half."""
-    own = [_fit_of(joined, sources, warp, part) for part in halves(len(sources[0].draws.u))]
-    fits = (own[1], own[0])
-    return list(_ends(path, sources, fits, key)), fits
-
-
-def _ends(path: ShortPath, sources: tuple[Source, Source], fits: Fits, key: Array) -> tuple[Rung, Rung]:
-    first, second = (end(path, k, sources[k], fits, jax.random.fold_in(key, k)) for k in (0, 1))
-    return first, second
-
-
-def shared_noise(path: ShortPath, sources: tuple[Source, Source], rungs: list[Rung], fits: Fits, key: Array) -> float:
-    """The correlation of the two halves' errors, which both contain the noise of both fits.
-
-    With score s and information I, the noise of the fit to half A moves the mean ratio over half B by
-    s_A' I^-1 s_B (means over the halves), and so does the fit to B over A. Reading each half with its own fit as well
-    gives (s_A - s_B)' I^-1 (s_A - s_B) at each end, twice the variance that a fit's noise adds to the ratio there.
-    """
-    own = _ends(path, sources, (fits[1], fits[0]), key)
-    noise, total = 0.0, 0.0
-    for across, inside, sign in ((rungs[0], own[0], -1), (rungs[-1], own[1], 1)):
-        finite = [np.isfinite(a) & np.isfinite(b) for a, b in zip(across.ratio, inside.ratio, strict=True)]
-        for a, b, f in zip(across.ratio, inside.ratio, finite, strict=True):
-            noise += sign * float(np.mean(a[f] - b[f])) / 2
-            total += float(np.var(a[f])) / 2
-    return float(np.clip(noise / max(total, 1e-300), 0.0, 1.0))
-
-
-def halves(n: int) -> tuple[slice, slice]:
-    return slice(0, n // 2), slice(n // 2, n)
-
-
-def _fit_of(joined: Union, sources: tuple[Source, Source], warp: str, part: Any) -> Fit:
-    u, worth = [], []
-    for source in sources:
-        own = source.draws.u[part]
-        u.append(own.reshape(own.shape[0] * own.shape[1], own.shape[2]))
-        worth.append(min(mixing(own[:, :, :20]).typical, float(len(u[-1]))) if own.shape[2] else float(len(u[-1])))
-    return fit(joined, (u[0], u[1]), (worth[0], worth[1]), warp)
-
-
-def choose_warp(path: ShortPath, joined: Union, sources: tuple[Source, Source], key: Array) -> str:
-    """The way to read the shared coordinates whose overlap is best on draws that it was not fitted to."""
-    if joined.n_shared == 0:
-        return "identity"
-    n = len(sources[0].draws.u)
-    seen, unseen = slice(0, n // 2), slice(n // 2, n)
-    scores = {}
-    for warp in WARPS:
-        one = _fit_of(joined, sources, warp, seen)
-        other = _fit_of(joined, sources, warp, unseen)
-        scores[warp] = min(_overlaps(list(_ends(path, sources, (other, one), key))))
-    best = max(scores, key=lambda warp: scores[warp])
-    simplest = next(warp for warp in WARPS if scores[warp] > scores[best] - 0.003)
-    return simplest
-
-
-def _overlaps(rungs: list[Rung]) -> list[float]:
-    """Of neighbouring rungs, the worse of the two halves."""
-    tau = np.array([rung.tau for rung in rungs])
-    found = []
-    for h in (0, 1):
-        try:
-            found.append(neighbour_overlaps(tau, [rung.ratio[h].ravel() for rung in rungs]))
-        except CrossfadeError:  # nothing overlaps at all
-            found.append([0.0] * (len(rungs) - 1))
-    return [min(pair) for pair in zip(*found, strict=True)]
-
-
-def split(left: Rung, right: Rung) -> float:
-    """The tau that halves the thermodynamic length between two rungs, its density taken as linear."""
-    sd = [
-        np.mean([r[np.isfinite(r)].std() if np.isfinite(r).all() else np.inf for r in rung.ratio])
-        for rung in (left, right)
-    ]
-    if not np.isfinite(sd).all() or min(sd) <= 0:
-        return (left.tau + right.tau) / 2
-    a, b = sd
-    fraction = 0.5 if abs(a - b) < 1e-9 * a else (np.sqrt((a * a + b * b) / 2) - a) / (b - a)
-    return float(left.tau + np.clip(fraction, 0.02, 0.98) * (right.tau - left.tau))
-
-
-def allocate(rungs: list[Rung], factor: float) -> list[int]:
-    """Segments to add at each rung: draws in proportion to tau-width x sqrt(variance x autocorrelation time)."""
-    tau = np.array([rung.tau for rung in rungs])
-    edges = np.concatenate([[tau[0]], (tau[1:] + tau[:-1]) / 2, [tau[-1]]])
-    wanted = []
-    for rung, width in zip(rungs, np.diff(edges), strict=True):
-        both = np.concatenate(rung.ratio)
-        both = np.where(np.isfinite(both), both, np.nan)
-        n = both.size
-        effective = max(mixing(np.nan_to_num(both)[:, :, None]).effective, 1.0)
-        wanted.append(width * np.sqrt(np.nanvar(both) * n / effective))
-    share = np.array(wanted) / max(sum(wanted), 1e-300)
-    now = np.array([rung.n_draws // SEGMENT for rung in rungs])
-    total = factor * now.sum()
-    target = np.maximum(np.ceil(np.maximum(share, 0.5 / len(rungs)) * total / PILOT) * PILOT, now)
-    return [int(n) for n in target - now]
-
-
-def _can_grow(rung: Rung, sources: tuple[Source, Source]) -> bool:
-    if rung.samplers is not None:
-        return True
-    source = sources[int(rung.tau)]
-    return source.sampler is not None or source.draws.u.shape[2] == 0
-
-
-def legs_of(rungs: list[Rung]) -> tuple[Leg, ...]:
-    """A trace per half. A rung with more draws than the least is written as several rungs of the same tau."""
-    unit = reduce(gcd, [rung.n_draws for rung in rungs])
-    if unit < min(rung.n_draws for rung in rungs) // 2:  # the user's draws: of odd lengths, cut to the shortest
-        unit = min(rung.n_draws for rung in rungs)
-    legs = []
-    for h in (0, 1):
-        taus: list[float] = []
-        columns: list[np.ndarray] = []
-        for rung in rungs:
-            copies = rung.n_draws // unit
-            taus += [rung.tau] * copies
-            kept = rung.ratio[h][:, rung.n_draws - copies * unit :]
-            columns.append(kept.reshape(len(kept), copies, unit))
-        log_ratio = np.concatenate(columns, axis=1)
-        trace = Trace(np.array(taus), log_ratio, np.ones(log_ratio.shape[:2]), True)
-        legs.append(Leg(f"half {h + 1} of the chains, links fitted to half {2 - h}", 0.5, trace, None))
-    return tuple(legs)

@@ -21,7 +21,7 @@ class Mixing(NamedTuple):
 
 def mixing(draws: np.ndarray) -> Mixing:
     """Of draws [chain, draw, coordinate] (Vehtari et al. 2021)."""
-    n_chains, n_draws, size = draws.shape
+    size = draws.shape[2]
     if size == 0:
         return Mixing(1.0, 0, np.inf, 0, np.inf)
     looked_at = np.arange(size)

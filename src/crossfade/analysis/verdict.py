@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from crossfade.analysis.bennett import neighbour_overlaps
-from crossfade.analysis.estimators import ratios, stepping_stone
+from crossfade.analysis.estimators import mbar, ratios, stepping_stone
 from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.analysis.uncertainty import combine, jackknife
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
@@ -57,11 +57,17 @@ def judge(
     for posterior in posteriors:
         found += _of_posterior(posterior)
     found += _of_overlap(legs)
-    found += _of_ratios(legs)
+    for group in [legs] if _are_halves(legs) else [(leg,) for leg in legs]:
+        found += _of_ratios(group)
     found += _of_agreement(legs, headline)
     level = max((level for level, _ in found), default=0)
     reasons = tuple(reason for own, reason in sorted(found, key=lambda pair: -pair[0]) if own > 0)
     return Verdict(WORDS[level], reasons)
+
+
+def _are_halves(legs: tuple[Leg, ...]) -> bool:
+    """Two halves of the chains along one ladder, not two different ways."""
+    return len(legs) == 2 and legs[0].sign == legs[1].sign
 
 
 def _level(value: float, bounds: tuple[float, float]) -> int:
@@ -115,26 +121,35 @@ def _of_ratios(legs: tuple[Leg, ...]) -> list[tuple[int, str]]:
     """R-hat and effective draws of the log ratio at every rung, and the tails of its weights both ways."""
     found: list[tuple[int, str]] = []
     tau = np.unique(legs[0].forward.tau)
-    columns = [np.concatenate([by_tau(leg.forward, t) for leg in legs]) for t in tau]
-    for t, ratio in zip(tau, columns, strict=True):
-        if np.ptp(ratio[np.isfinite(ratio)]) == 0:
-            continue  # the ends are equal: nothing to average
-        own = mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])
-        if level := _level(own.r_hat, R_HAT):
-            found.append((level, f"The log ratio at tau = {t:.3g} differs between chains (R-hat {own.r_hat:.2f})."))
-        if level := _level(own.effective, EFFECTIVE):
-            found.append((level, f"The log ratio at tau = {t:.3g} rests on {own.effective:.0f} independent draws."))
+    for t in tau:
+        own = [_mixing_of(by_tau(leg.forward, t)) for leg in legs]  # each half has a fit, and so a ratio, of its own
+        r_hat, effective = max(m.r_hat for m in own), sum(m.effective for m in own)
+        if level := _level(r_hat, R_HAT):
+            found.append((level, f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f})."))
+        if level := _level(effective, EFFECTIVE):
+            found.append((level, f"The log ratio at tau = {t:.3g} rests on {effective:.0f} independent draws."))
     for k, step in enumerate(np.diff(tau)):
-        there, back = pareto_k(step * columns[k]), pareto_k(-step * columns[k + 1])
-        if min(there, back) > PARETO_K:
-            found.append(
-                (
-                    1,
-                    f"Between tau = {tau[k]:.3g} and {tau[k + 1]:.3g} the weights have heavy tails both ways "
-                    f"(Pareto k {there:.2f} and {back:.2f}).",
-                )
-            )
+        worst = 0.0
+        for leg in legs:
+            ways = step * by_tau(leg.forward, tau[k]), -step * by_tau(leg.forward, tau[k + 1])
+            # where no weight stands out the shape of the tail says nothing
+            worst = max(worst, min(pareto_k(way) if weight_share(way) < 0.8 else 0.0 for way in ways))
+        if worst > PARETO_K:
+            gap = f"tau = {tau[k]:.3g} and {tau[k + 1]:.3g}"
+            found.append((1, f"Between {gap} the weights have heavy tails both ways (Pareto k {worst:.2f} or more)."))
     return found
+
+
+def _mixing_of(ratio: np.ndarray) -> Mixing:
+    if np.ptp(ratio[np.isfinite(ratio)]) == 0:
+        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
+    return mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])
+
+
+def weight_share(log_weight: np.ndarray) -> float:
+    """(sum w)^2 / (n sum w^2): 1 if all weights are equal, 1/n if one has it all."""
+    weight = np.exp(log_weight - log_weight.max())
+    return float(weight.sum() ** 2 / (weight.size * (weight**2).sum()))
 
 
 def by_tau(trace: Trace, tau: float) -> np.ndarray:
@@ -165,9 +180,7 @@ def _of_agreement(legs: tuple[Leg, ...], headline: Estimate) -> list[tuple[int, 
                 f"({abs(gap.value) / gap.error:.1f} sigma) on the same draws.",
             )
         )
-    if len(legs) == 2 and legs[0].sign == legs[1].sign:
-        from crossfade.analysis.estimators import mbar
-
+    if _are_halves(legs):
         first, second = (jackknife(leg.forward, mbar) for leg in legs)
         apart = combine([(1, first), (-1, second)])
         if level := _level(_chance(apart), CHANCE):

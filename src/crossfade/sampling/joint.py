@@ -31,6 +31,7 @@ class Joint(NamedTuple):
     log_likelihood: Callable[[Theta], Array] | None = None
     data: np.ndarray | None = None  # the responses, if known
     notes: tuple[str, ...] = ()  # what the user should know of it, said with the result
+    exact_start: bool = False  # whether `start` gives independent draws of the prior
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,6 +102,7 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
         log_prior=_Prior(eqx.tree_at(lambda m: m.log_likelihood, model, None)),
         log_likelihood=model.log_likelihood,
         data=model.data,
+        exact_start=True,
     )
 
 

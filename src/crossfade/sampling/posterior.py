@@ -19,7 +19,7 @@ from crossfade.types import Array, CrossfadeError
 
 SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
 DENSE = 100  # up to so many coordinates the whitening is a full matrix
-LONGEST = 512  # leapfrog steps of one trajectory, at most
+LONGEST = 256  # leapfrog steps of one trajectory, at most
 TARGET_ACCEPTANCE = 0.85
 SHORTEST = 2.2  # trajectory length in whitened coordinates: jittered down to 0.4 of it, a quarter turn on average
 

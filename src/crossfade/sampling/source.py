@@ -117,7 +117,7 @@ def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
         raise CrossfadeError(
             f"the log joint of {which} is not finite at some of its own draws: are they of this model?"
         )
-    n_chains, n_draws, size = u.shape
+    n_chains, n_draws = u.shape[:2]
     per_chain = max(n_pieces // n_chains, 1)
     length = n_draws // per_chain
     if length < 10:
