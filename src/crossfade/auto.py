@@ -174,12 +174,14 @@ def posteriors(run: Short, draws: tuple[Any, Any]) -> tuple[Posterior, ...]:
 
 def description(run: Short) -> str:
     warp = {"identity": "as they are", "shift": "shifted to each posterior", "affine": "whitened by each posterior"}
-    own = run.joined.size - run.joined.n_shared
-    words = [f"links fitted to the draws for {own} unshared coordinates" if own else "nothing unshared to link"]
-    if run.joined.n_shared:
-        words.append(f"{run.joined.n_shared} shared ones read {warp[run.warp]}")
+    own, shared = run.joined.size - run.joined.n_shared, run.joined.n_shared
+    coordinates = "coordinate" if own == 1 else "coordinates"
+    words = [f"links fitted to the draws for {own} unshared {coordinates}" if own else "nothing unshared to link"]
+    if shared:
+        words.append(f"{shared} shared read {warp[run.warp]}")
     between = len(run.rungs) - 2
-    words.append("the two ends overlap" if not between else f"{between} rungs between the ends")
+    rungs = "1 rung" if between == 1 else f"{between} rungs"
+    words.append("the two ends overlap" if not between else f"{rungs} between the ends")
     return "short path: " + ", ".join(words)
 
 

@@ -78,7 +78,7 @@ def short_path(
     joined = union(j1, j2, share)
     path = ShortPath(j1, j2, joined)
     keys = [jax.random.fold_in(key, i) for i in range(5)]
-    sources = _sources((j1, j2), draws, keys, n_chains, say)
+    sources, pilot_seconds = _sources((j1, j2), draws, keys, n_chains, say)
     if may_give_up:
         _give_up_if_separate(sources)
     warp = choose_warp(path, joined, sources, keys[2])
@@ -96,59 +96,71 @@ def short_path(
             break
     if may_give_up and len(rungs) >= MAX_RUNGS:
         raise Separate(f"{MAX_RUNGS} rungs do not connect the two posteriors")
-    forecast, stopped = "", ""
+    forecast, stopped, before = "", "", np.inf
     while True:
         legs = legs_of(rungs)
         correlation = 0.0 if frozen else shared_noise(path, sources, rungs, fits, keys[3])
         summary = summarise(legs, "mbar", correlation)
         error = summary.headline.error
-        spent = time.perf_counter() - began
-        if error <= asked.target_se:
-            break
         factor = (error / asked.target_se) ** 2
+        if factor <= 1:
+            break
         forecast = (
-            forecast
-            or f"after the pilot the error is {error:.2g}: {asked.target_se:g} needs about {factor:.2g} x the draws"
+            forecast or f"error {error:.2g}: {asked.target_se:g} needs about {max(factor * pilot_seconds, 1):.0f} s"
         )
-        say(forecast)
-        counts = allocate(rungs, min(1.15 * factor, GROWTH))
-        counts = [n if can_grow(rung, sources) else 0 for n, rung in zip(counts, rungs, strict=True)]
-        if not any(counts):
-            stopped = "the draws that were brought along are used up"
-            break
-        if asked.max_draws is not None:
-            room = [asked.max_draws // (n_chains * SEGMENT) - rung.n_draws // SEGMENT for rung in rungs]
-            counts = [max(min(n, r), 0) for n, r in zip(counts, room, strict=True)]
-            if not any(counts):
-                stopped = f"the budget of {asked.max_draws:,} draws per rung is used up"
-                break
-        if asked.seconds is not None and spent > asked.seconds:
+        say(forecast if before == np.inf else f"error {error:.2g} so far")
+        counts, stopped = _affordable(rungs, sources, asked, factor, n_chains)
+        if asked.seconds is not None and time.perf_counter() - began > asked.seconds:
             stopped = f"the budget of {asked.seconds:g} s is used up"
+        if not all(can_grow(rung, sources) for rung in rungs) and error > 0.95 * before:
+            stopped = "the draws that were brought along are used up"
+        if stopped:
             break
-        for i, rung in enumerate(rungs[1:-1], 1):
-            if counts[i]:
+        before = error
+        try:
+            for i, rung in enumerate(rungs[1:-1], 1):
                 rungs[i] = extend(path, fits, rung, counts[i])
-        sources = (more(sources[0], counts[0]), more(sources[1], counts[-1]))
-        if frozen:
-            rungs[0], rungs[-1] = ends(path, sources, fits, keys[3])
-        else:
-            rungs, fits = fitted(path, joined, sources, warp, keys[3])
+            sources = (more(sources[0], counts[0]), more(sources[1], counts[-1]))
+            if frozen:
+                rungs[0], rungs[-1] = ends(path, sources, fits, keys[3])
+            else:
+                rungs, fits = fitted(path, joined, sources, warp, keys[3])
+        except KeyboardInterrupt:  # what there was before still is an answer
+            stopped = "it was stopped by hand"
+            break
     return Short(legs, summary, tuple(rungs), sources, _of_both(sources), joined, warp, correlation, forecast, stopped)
 
 
-def _forecast(error: float, target: float, factor: float, spent: float) -> str:
-    return f"after the pilot the error is {error:.2g}: {target:g} needs about {max(spent * factor, 1):.0f} s"
+def _affordable(
+    rungs: list[Rung], sources: tuple[Source, Source], asked: Asked, factor: float, n_chains: int
+) -> tuple[list[int], str]:
+    """Segments to add at each rung, or why there can be none."""
+    wanted = allocate(rungs, min(1.15 * factor, GROWTH))
+    counts = [n if can_grow(rung, sources) else 0 for n, rung in zip(wanted, rungs, strict=True)]
+    if not any(counts):
+        return counts, "the draws that were brought along are used up"
+    if asked.max_draws is not None:
+        room = [asked.max_draws // (n_chains * SEGMENT) - rung.n_draws // SEGMENT for rung in rungs]
+        counts = [max(min(n, left), 0) for n, left in zip(counts, room, strict=True)]
+        if not any(counts):
+            return counts, f"the budget of {asked.max_draws:,} draws per rung is used up"
+    return counts, ""
 
 
-def _sources(joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: int, say: Say) -> tuple[Source, Source]:
-    found = []
+def _sources(
+    joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: int, say: Say
+) -> tuple[tuple[Source, Source], float]:
+    found, seconds = [], 0.0
     for joint, own, key, which in zip(joints, draws, keys, ("M1", "M2"), strict=False):
         if own is not None:
             found.append(own_source(joint, own, n_chains, which))
             continue
         if joint.places:
             say(f"drawing from the posterior of {which}")
-        source = more(run_source(joint, key, n_chains, which), PILOT)
+        warm = run_source(joint, key, n_chains, which)
+        began = time.perf_counter()
+        source = more(warm, PILOT)
+        seconds += time.perf_counter() - began
         for _ in range(2):  # slow chains get a longer start: the draws so far are thrown away
             if not R_HAT[0] < mixing(source.draws.u).r_hat < SEPARATE:
                 break
@@ -159,7 +171,7 @@ def _sources(joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: i
     if n_pieces < 4:
         raise CrossfadeError("bring at least 4 pieces of draws per model: more chains, or longer ones")
     first, second = (source._replace(draws=source.draws.pieces(n_pieces)) for source in found)
-    return first, second
+    return (first, second), seconds
 
 
 def _give_up_if_separate(sources: tuple[Source, Source]) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
-from crossfade.app.table import console, number, report, with_error
+from crossfade.app.table import NO_ANSWER, console, number, report, with_error
 from crossfade.types import CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
 # Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
@@ -94,59 +94,76 @@ def demo() -> None:
     )
 
 
+What = Annotated[
+    list[str],
+    typer.Argument(
+        help="A CSV file and two formulas like 'y ~ x', or two models like models.py:m1 (a crossfade, NumPyro or "
+        "PyMC model, or a function that makes one).",
+        metavar="DATA FORMULA1 FORMULA2 | FILE.py:M1 FILE.py:M2",
+    ),
+]
+Family = Annotated[str, typer.Option(help="Of formulas: gaussian, logistic or poisson.")]
+Scaling = Annotated[str, typer.Option(help="Of formulas: standardise, centre or raw.")]
+PriorMean = Annotated[
+    list[str] | None, typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)")
+]
+PriorPrecision = Annotated[
+    list[str] | None,
+    typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)"),
+]
+NoiseShape = Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")]
+NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
+PriorSd = Annotated[
+    float | None,
+    typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2)."),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+
+
 @app.command()
 def compare(
-    data: Annotated[Path, typer.Argument(help="CSV file with a header line.", metavar="DATA")],
-    formula_1: Annotated[str, typer.Argument(help="Model M1, like 'y ~ x1'.", metavar="FORMULA1")],
-    formula_2: Annotated[str, typer.Argument(help="Model M2, like 'y ~ x1 + x2'.", metavar="FORMULA2")],
-    family: Annotated[str, typer.Option(help="gaussian, logistic or poisson.")] = "gaussian",
-    method: Annotated[str, typer.Option(help=f"One of {METHODS}.")] = "NETI-DIFF",
-    n_iter: Annotated[int, typer.Option(help="Iterations per chain and direction.")] = 16_000,
-    n_chains: Annotated[int, typer.Option(help="Independent chains; the error bar comes from them.")] = 16,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    what: What,
+    target_se: Annotated[float | None, typer.Option(help="The standard error to stop at. (default 0.05)")] = None,
+    budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws'.")] = None,
+    family: Family = "gaussian",
+    method: Annotated[str, typer.Option(help=f"auto, or one of {METHODS}.")] = "auto",
+    n_iter: Annotated[int | None, typer.Option(help="Of these: iterations per chain and direction.")] = None,
+    n_chains: Annotated[int | None, typer.Option(help="Independent chains; the error bar comes from them.")] = None,
+    seed: Seed = 0,
+    share: Annotated[
+        list[str] | None, typer.Option(help="Shared parameters: NAME, NAME1=NAME2, or 'none'. (default: equal names)")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Store the run here (netCDF).", metavar="RUN.nc")] = None,
-    scaling: Annotated[str, typer.Option(help="standardise, centre or raw.")] = "standardise",
-    prior_mean: Annotated[
-        list[str] | None,
-        typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)"),
+    sensitivity: Annotated[
+        str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
     ] = None,
-    prior_precision: Annotated[
-        list[str] | None,
-        typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)"),
-    ] = None,
-    noise_shape: Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")] = 0.1,
-    noise_rate: Annotated[float, typer.Option(help="gaussian: see --noise-shape.")] = 0.1,
-    prior_sd: Annotated[
-        float | None,
-        typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2)."),
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the run (or that curve) here.", metavar="FILE.png")] = None,
+    scaling: Scaling = "standardise",
+    prior_mean: PriorMean = None,
+    prior_precision: PriorPrecision = None,
+    noise_shape: NoiseShape = 0.1,
+    noise_rate: NoiseRate = 0.1,
+    prior_sd: PriorSd = None,
     log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
 ) -> None:
-    """Compare two formulas on the data of a CSV file."""
+    """Compare two formulas on the data of a CSV file, or two models in Python files."""
     from crossfade.app import store
-    from crossfade.app.read import read_csv
-    from crossfade.bridges.formula import Prior, designs, models, statement
+    from crossfade.app.arguments import Priors, pair, sharing
 
     if out is not None:
         store.check_folder(out)
-    means, precisions = by_name("--prior-mean", prior_mean), by_name("--prior-precision", prior_precision)
-    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, noise_shape, noise_rate, prior_sd)
-    table = read_csv(data)
-    both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+    priors = Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     keep_compiled()
+    m1, m2, about = pair(what, family, scaling, priors)
     from crossfade.compare import compare as run
 
-    m1, m2 = models(both, family, prior)
-    about = {
-        "M1": formula_1,
-        "M2": formula_2,
-        "data": f"{data.name}, {len(table)} rows, {family} family",
-        "scale": both[0].scale,
-        "prior": statement(prior, family),
-    }
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
+    short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share)}
+    talk = console(stderr=True)
     try:
-        result = run(m1, m2, **settings, log_prior_odds=log_prior_odds)
+        result = run(
+            m1, m2, **settings, **short, log_prior_odds=log_prior_odds, say=lambda text: talk.print(text, style="dim")
+        )
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
@@ -165,6 +182,54 @@ def compare(
     console().print(report(result))
     if out is not None:
         console().print(f"Stored in {out}; look at it again with: crossfade estimate {out}")
+    if result.verdict == NO_ANSWER:
+        raise typer.Exit(3)
+    _look_further(m1, m2, result, sensitivity, plot)
+
+
+def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
+    if name is None:
+        if plot is not None:
+            from crossfade.app.plots import plot_path
+
+            plot_path(result, plot)
+        return
+    from crossfade.app.sensitivity_table import print_sensitivity
+    from crossfade.sensitivity import prior_sensitivity
+
+    curve = prior_sensitivity(m1, m2, result, name)
+    print_sensitivity(curve)
+    if plot is not None:
+        from crossfade.app.plots import plot_sensitivity
+
+        plot_sensitivity(curve, plot)
+
+
+@app.command()
+def doctor(
+    what: What,
+    family: Family = "gaussian",
+    seed: Seed = 0,
+    scaling: Scaling = "standardise",
+    prior_mean: PriorMean = None,
+    prior_precision: PriorPrecision = None,
+    noise_shape: NoiseShape = 0.1,
+    noise_rate: NoiseRate = 0.1,
+    prior_sd: PriorSd = None,
+) -> None:
+    """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
+    from crossfade.app.arguments import Priors, pair
+
+    keep_compiled()
+    m1, m2, _ = pair(what, family, scaling, Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd))
+    from crossfade.app.checkup import print_checkup
+    from crossfade.doctor import check
+
+    talk = console(stderr=True)
+    checkup = check(m1, m2, seed=seed, say=lambda text: talk.print(text, style="dim"))
+    print_checkup(checkup)
+    if not checkup.ok:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -192,18 +257,6 @@ def estimate(
             warnings=warnings,
         )
     console().print(report(result))
-
-
-def by_name(option: str, given: list[str] | None) -> dict[str, float]:
-    """'2' and 'x=3' to {"": 2.0, "x": 3.0}."""
-    values: dict[str, float] = {}
-    for text in given or []:
-        name, _, value = text.rpartition("=")
-        try:
-            values[name.strip()] = float(value)
-        except ValueError:
-            raise CrossfadeError(f"{option} takes a number or NAME=NUMBER, not {text!r}") from None
-    return values
 
 
 def keep_compiled() -> None:

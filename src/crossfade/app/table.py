@@ -18,6 +18,9 @@ LABEL_WIDTH = 16
 DIFFERENCE = "difference: from the answer, in standard errors of the difference."
 HYSTERESIS = "hysteresis: the run from M1 to M2 minus that back, 0 but for chance if they were long enough."
 ONE_WAY = "hysteresis: not known, because the run back was not finished."
+BOTH_WAYS = "hysteresis: importance sampling from M1 to M2 minus that back, 0 but for chance."
+NO_ANSWER = "do not use"
+COLOURS = {"trustworthy": "green", "weak": "yellow", NO_ANSWER: "red"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -30,15 +33,28 @@ def console(*, stderr: bool = False) -> Console:
 def report(result: Result) -> RenderableType:
     """The whole page."""
     parts: list[RenderableType] = [_rule("Models"), _grid(_models(result)), Text()]
-    parts += [_rule("Answer"), _grid(_answer(result)), Text()]
-    if result.opinions or result.hysteresis is not None:
-        legend = f"{DIFFERENCE} {ONE_WAY if result.hysteresis is None else HYSTERESIS}"
-        parts += [_rule("Second opinions"), _opinions(result), Text(legend, style="dim"), Text()]
+    if result.verdict:
+        parts += [_verdict(result), Text()]
+    if result.verdict != NO_ANSWER:
+        parts += [_rule("Answer"), _grid(_answer(result)), Text()]
+        if result.opinions or result.hysteresis is not None:
+            lag = ONE_WAY if result.hysteresis is None else BOTH_WAYS if result.verdict else HYSTERESIS
+            parts += [_rule("Second opinions"), _opinions(result), Text(f"{DIFFERENCE} {lag}", style="dim"), Text()]
     if result.warnings:
         warnings = "\n".join(f"- {warning}" for warning in result.warnings)
         title = Text("Warning: do not rely on this answer yet", style="bold red")
         parts += [Panel(Text(warnings), title=title, border_style="red", padding=(0, 1)), Text()]
     return Group(*parts, Text(_effort(result.about), style="dim"))
+
+
+def _verdict(result: Result) -> Panel:
+    """One word, and a sentence for every reason."""
+    colour = COLOURS[result.verdict]
+    lines = list(result.reasons) or ["Chains, overlap, both halves and both ways agree."]
+    if result.verdict == NO_ANSWER:
+        lines.append("There is no answer: the number that came out is not printed, because it would mislead.")
+    title = Text(f"Verdict: {result.verdict}", style=f"bold {colour}")
+    return Panel(Text("\n".join(lines)), title=title, title_align="left", border_style=colour, padding=(0, 1))
 
 
 def _models(result: Result) -> Iterator[tuple[str, str]]:
@@ -57,6 +73,8 @@ def _models(result: Result) -> Iterator[tuple[str, str]]:
     for label in ("data", "scale"):
         if label in about:
             yield label, str(about[label])
+    for note in about.get("notes", ()):
+        yield "note", str(note)
     if priors := about.get("prior") or "; ".join(f"{k} ~ {v}" for k, v in about.get("priors", {}).items()):
         yield "priors", priors
 
@@ -94,6 +112,10 @@ def _effort(about: dict[str, Any]) -> str:
     parts = [str(about["method"])] if "method" in about else []
     if "n_iter" in about and "n_chains" in about:
         parts.append(f"{about['n_iter']:,} iterations x {about['n_chains']} chains")
+    if about.get("path"):
+        parts.append(str(about["path"]))
+    if about.get("n_draws"):
+        parts.append(f"{sum(about['n_draws'].values()):,} draws in all")
     parts += [f"seed {about['seed']}"] if "seed" in about else []
     parts += [f"{about['seconds']:.1f} s"] if "seconds" in about else []
     return ", ".join(parts)

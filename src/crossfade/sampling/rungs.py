@@ -89,6 +89,8 @@ def between(path: ShortPath, fits: Fits, left: Rung, right: Rung, tau: float, ke
 @in_float64
 def extend(path: ShortPath, fits: Fits, rung: Rung, n_segments: int) -> Rung:
     """The same chains, n_segments x SEGMENT draws further."""
+    if n_segments == 0:
+        return rung
     assert rung.samplers is not None
     samplers, ratios, places, divergent = [], [], [], 0.0
     for h, (sampler, fit) in enumerate(zip(rung.samplers, fits, strict=True)):
