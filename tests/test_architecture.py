@@ -21,14 +21,15 @@ MAY_IMPORT = {
     "models": {"types", "sampling", "data"},
     "bridges": {"types", "sampling", "models"},
     "compare": {"types", "sampling", "analysis"},
-    "app": {"types", "data", "sampling", "analysis", "models", "bridges", "compare"},
+    "sensitivity": {"types", "sampling", "analysis"},
+    "app": {"types", "data", "sampling", "analysis", "models", "bridges", "compare", "sensitivity"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300
 # xarray finds these by name when a run is stored, and pip must know.
 ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
-EXTRAS = {"pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"}}
+EXTRAS = {"pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"}, "plot": {"crossfade.app.plots"}}
 LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
 
 
@@ -195,6 +196,7 @@ def test_dependencies_are_those_that_are_imported():
 
 def test_what_an_extra_brings_is_imported_when_its_door_is_used():
     code = (
-        "import sys, crossfade.bridges.pymc, crossfade.bridges.supports\nprint({'pymc', 'pytensor'} & set(sys.modules))"
+        "import sys, crossfade.bridges.pymc, crossfade.bridges.supports, crossfade.app.plots\n"
+        "print({'pymc', 'pytensor', 'matplotlib'} & set(sys.modules))"
     )
     assert run_python(code).strip() == "set()"

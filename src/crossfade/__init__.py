@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOME = {
     "METHODS": "crossfade.compare",
     "first_look": "crossfade.evidence",
+    "prior_sensitivity": "crossfade.sensitivity",
     "direct": "crossfade.sampling.path",
     "reverse": "crossfade.sampling.path",
     "reparametrise": "crossfade.sampling.path",
