@@ -41,6 +41,7 @@ def test_the_table_says_where_the_answer_changes():
 
 def test_the_table_says_how_far_the_answer_stands(capsys):
     assert "favoured from x 0.5 to x 2 (a log Bayes factor of 0.50 to 2.00)" in page(curve(1.0, 0.5, 2.0))
+    assert "0 is within the error of some" in page(curve(1.0, 0.1, 2.0))
     assert "None of these scales" in page(curve(1.0, 0.5, k=(0.9, np.inf)))
     assert "changes sides within a part from x 0.5 to x 2 that" in page(curve(1.0, 0.1, -1.0, k=(0.1, 0.9, 0.1)))
     assert "Reliable at x 1 alone" in page(curve(-np.inf, 0.5))

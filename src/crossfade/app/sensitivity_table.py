@@ -50,8 +50,13 @@ def conclusion(sensitivity: Sensitivity) -> str:
     if sensitivity.flips:
         where = " and ".join(f"x {flip:.3g}" for flip in sensitivity.flips)
         return f"The answer changes sides at {where}: it depends on the prior of {sensitivity.name}."
-    values = [e.value for e, reliable in zip(sensitivity.estimates, sensitivity.reliable, strict=True) if reliable]
+    estimates = [e for e, reliable in zip(sensitivity.estimates, sensitivity.reliable, strict=True) if reliable]
+    values = [estimate.value for estimate in estimates]
     if min(values) < 0 < max(values):
         return f"The answer changes sides within a part {reach} that is not reliable."
-    span = f"a log Bayes factor of {min(values):.2f} to {max(values):.2f}"
-    return f"The same model is favoured {reach} ({span})." if len(values) > 1 else f"Reliable at x {fine[0]:.3g} alone."
+    if len(values) == 1:
+        return f"Reliable at x {fine[0]:.3g} alone."
+    span = f"{reach} (a log Bayes factor of {min(values):.2f} to {max(values):.2f})"
+    if any(low < 0 < high for low, high in (estimate.interval() for estimate in estimates)):
+        return f"The answer does not change sides {span}, but 0 is within the error of some."
+    return f"The same model is favoured {span}."
