@@ -22,6 +22,7 @@ OVERLAP = (0.1, 0.02)  # of neighbouring rungs; 0.5 is perfect
 CHANCE = (1e-3, 1e-6)  # probability of a disagreement at least as large, were it chance
 DIVERGENT = (0.001, 0.05)  # fraction of trajectories
 PARETO_K = 0.7
+FEW_WEIGHTS = 20  # effective weights below which there is no tail to fit
 
 
 class Verdict(NamedTuple):
@@ -163,6 +164,8 @@ def pareto_k(log_weight: np.ndarray) -> float:
     flat = log_weight[np.isfinite(log_weight)]
     if len(flat) < 100 or np.ptp(flat) < 1e-9:
         return -np.inf
+    if weight_share(flat) * len(flat) < FEW_WEIGHTS:
+        return np.inf
     from arviz_stats.base import array_stats  # slow to import
 
     return float(array_stats.psislw(-flat)[1])  # it takes the log density that weights are divided by

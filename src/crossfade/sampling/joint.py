@@ -75,6 +75,11 @@ class _Start(eqx.Module):
         return self.model.sample_prior(key)
 
 
+@eqx.filter_jit
+def _sampled(model: Model, key: Array) -> Theta:
+    return model.sample_prior(key)
+
+
 @in_float64
 def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
     """Any model, as a joint: the prior and the likelihood stay apart."""
@@ -85,7 +90,7 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
             f"{which} is a {type(model).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
             "from_formulas, or as a crossfade.Model"
         )
-    first, second = (model.sample_prior(jax.random.key(seed)) for seed in (0, 1))
+    first, second = (_sampled(model, jax.random.key(seed)) for seed in (0, 1))
     places: dict[str, Place] = {}
     for name in model.names:
         support = given(model.priors[name], first).support

@@ -15,7 +15,7 @@ from crossfade.sampling.posterior import SEGMENT, Draws, Sampler, advance, begin
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError
 
-N_CANDIDATES = 256  # places to start that are looked at: their spread sets the first units
+N_CANDIDATES = 1024  # draws of the prior that are looked at for places to start: their spread sets the first units
 
 
 class Source(NamedTuple):
@@ -71,7 +71,12 @@ def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -
             "gradient: check the likelihood at draws of the prior, or narrow the prior to where it is not zero"
         )
     spread = (np.quantile(u[usable], 0.84, axis=0) - np.quantile(u[usable], 0.16, axis=0)) / 2
-    return np.resize(u[usable], (n_chains, u.shape[1])), np.clip(spread, 1e-6, 1e6)
+    # Half of the chains anywhere, half at the highest densities seen: a narrow peak far away then gets a chain.
+    anywhere = np.resize(u[usable], (n_chains - n_chains // 2, u.shape[1]))
+    high = u[usable][np.argsort(-log_density[usable])]
+    both = np.empty((n_chains, u.shape[1]))
+    both[::2], both[1::2] = anywhere, np.resize(high, (n_chains // 2, u.shape[1]))
+    return both, np.clip(spread, 1e-6, 1e6)
 
 
 def _shown(density: Flat, u: np.ndarray) -> str:
@@ -118,11 +123,12 @@ def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
             f"the log joint of {which} is not finite at some of its own draws: are they of this model?"
         )
     n_chains, n_draws = u.shape[:2]
-    per_chain = max(n_pieces // n_chains, 1)
+    per_chain = max(min(n_pieces // n_chains, n_draws // 20), 1)
     length = n_draws // per_chain
-    if length < 10:
+    if n_chains * per_chain < 4:
         raise CrossfadeError(
-            f"{which} comes with {n_chains} x {n_draws} draws: bring at least {10 * per_chain} per chain"
+            f"{which} comes with {n_chains} x {n_draws} draws, too few to tell their error: bring at least 4 chains, or 80 "
+            "draws"
         )
 
     def cut(values: np.ndarray) -> np.ndarray:
