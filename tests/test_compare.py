@@ -96,7 +96,8 @@ def test_a_row_of_ones_own():
 def test_a_short_run_that_lags_behind_warns():
     """Pima with the paper's Metropolis and 2,000 iterations is off by 3 sigma, and the way back shows it."""
     short, hopeless = (
-        compare(*logistic.pima(), method="NETI-DIFF", n_iter=n, n_chains=64, kernel=logistic.paper_metropolis) for n in (2000, 500)
+        compare(*logistic.pima(), method="NETI-DIFF", n_iter=n, n_chains=64, kernel=logistic.paper_metropolis)
+        for n in (2000, 500)
     )
     assert any("differ by" in warning and "Raise n_iter" in warning for warning in short.warnings)
     assert any("no answer yet" in warning for warning in hopeless.warnings)
@@ -140,7 +141,9 @@ def test_a_model_of_ones_own_with_a_kernel():
     m1 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: dist.Normal(theta["x"], 1.0).log_prob(1.0))
     m2 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: dist.Normal(theta["x"], 2.0).log_prob(1.0))
     truth = float(-0.5 * (np.log(5) + 1 / 5) + 0.5 * (np.log(2) + 1 / 2))
-    result = compare(m1, m2, method="NETI-DIFF", n_iter=4000, kernel=lambda a, b: Metropolis(Diagonal({"x": np.asarray(1.5)})))
+    result = compare(
+        m1, m2, method="NETI-DIFF", n_iter=4000, kernel=lambda a, b: Metropolis(Diagonal({"x": np.asarray(1.5)}))
+    )
     assert_estimate(result.log_bayes_factor, truth, max_error=0.01)
 
 

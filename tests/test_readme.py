@@ -15,7 +15,7 @@ def run(block: str) -> dict:
     exec(
         block.replace("64_000", "2_000")
         .replace("n_chains=16", "n_chains=8")
-        .replace("compare(m1, m2, kernel", "compare(m1, m2, method="NETI-DIFF", n_iter=2_000, kernel"),
+        .replace('method="NETI-DIFF", kernel', 'method="NETI-DIFF", n_iter=2_000, kernel'),
         shown,
     )
     return shown

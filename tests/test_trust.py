@@ -36,11 +36,15 @@ def test_data_that_a_function_reads_may_change_between_runs():
         return second - first
 
     before = truth()
-    assert_estimate(compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, before, max_error=0.03)
+    assert_estimate(
+        compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, before, max_error=0.03
+    )
     data["y"] = 4 * data["y"]
     after = truth()
     assert abs(after - before) > 3
-    assert_estimate(compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, after, max_error=0.2)
+    assert_estimate(
+        compare(m1, m2, method="NETI-DIFF", n_iter=2000, kernel=walk(mu=1.0)).log_bayes_factor, after, max_error=0.2
+    )
 
 
 def test_a_prior_that_is_not_normal_is_not_taken_for_one():
@@ -178,7 +182,11 @@ def test_supports_that_differ(second, name):
 
 def test_a_likelihood_that_is_zero_where_the_prior_is_not_finds_a_start_or_says_so():
     """A start that both models exclude would be stuck there, with a ratio of -inf minus -inf."""
-    trace = compare(interval(2.0, 2.2), interval(2.0, 2.2), method="NETI-DIFF", n_iter=500, n_chains=8, kernel=walk(x=1.0)).legs[0].forward
+    trace = (
+        compare(interval(2.0, 2.2), interval(2.0, 2.2), method="NETI-DIFF", n_iter=500, n_chains=8, kernel=walk(x=1.0))
+        .legs[0]
+        .forward
+    )
     assert np.isfinite(trace.log_ratio).all()
     with pytest.raises(CrossfadeError, match="none that is possible at tau = 0"):
         compare(interval(50.0, 51.0), interval(50.0, 52.0), method="NETI-DIFF", n_iter=500, kernel=walk(x=1.0))

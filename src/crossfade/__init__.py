@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "METHODS": "crossfade.compare",
+    "check": "crossfade.doctor",
     "first_look": "crossfade.evidence",
     "prior_sensitivity": "crossfade.sensitivity",
     "direct": "crossfade.sampling.path",

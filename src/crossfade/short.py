@@ -19,7 +19,7 @@ from crossfade.sampling.rungs import Rung, between, extend
 from crossfade.sampling.source import Source, more, own_source, run_source
 from crossfade.sampling.union import Share, ShortPath, Union, union
 from crossfade.steps import PILOT, allocate, can_grow, choose_warp, ends, fitted, legs_of, overlaps, shared_noise, split
-from crossfade.types import Array, CrossfadeError, Leg
+from crossfade.types import Array, Leg
 
 GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
 MAX_RUNGS = 24
@@ -150,28 +150,27 @@ def _affordable(
 def _sources(
     joints: Any, draws: tuple[Any, Any], keys: list[Array], n_chains: int, say: Say
 ) -> tuple[tuple[Source, Source], float]:
-    found, seconds = [], 0.0
-    for joint, own, key, which in zip(joints, draws, keys, ("M1", "M2"), strict=False):
+    found: dict[int, Source] = {}
+    for k, own in enumerate(draws):
         if own is not None:
-            found.append(own_source(joint, own, n_chains, which))
-            continue
-        if joint.places:
-            say(f"drawing from the posterior of {which}")
-        warm = run_source(joint, key, n_chains, which)
+            found[k] = own_source(joints[k], own, n_chains, f"M{k + 1}")
+    if found:  # both ends need equally many chains: those brought along decide
+        n_chains = min(len(source.draws.u) for source in found.values()) // 2 * 2
+        found = {k: source.regrouped(n_chains) for k, source in found.items()}
+    seconds = 0.0
+    for k in {0, 1} - set(found):
+        if joints[k].places:
+            say(f"drawing from the posterior of M{k + 1}")
+        warm = run_source(joints[k], keys[k], n_chains, f"M{k + 1}")
         began = time.perf_counter()
         source = more(warm, PILOT)
         seconds += time.perf_counter() - began
         for _ in range(2):  # slow chains get a longer start: the draws so far are thrown away
             if not R_HAT[0] < mixing(source.draws.u).r_hat < SEPARATE:
                 break
-            n = source.n_draws // SEGMENT
-            source = more(source._replace(draws=source.draws.last(0)), 2 * n)
-        found.append(source)
-    n_pieces = min(len(source.draws.u) for source in found) // 2 * 2
-    if n_pieces < 4:
-        raise CrossfadeError("bring at least 4 pieces of draws per model: more chains, or longer ones")
-    first, second = (source._replace(draws=source.draws.pieces(n_pieces)) for source in found)
-    return (first, second), seconds
+            source = more(source._replace(draws=source.draws.none()), 2 * source.n_draws // SEGMENT)
+        found[k] = source
+    return (found[0], found[1]), seconds
 
 
 def _give_up_if_separate(sources: tuple[Source, Source]) -> None:
@@ -182,5 +181,5 @@ def _give_up_if_separate(sources: tuple[Source, Source]) -> None:
 
 
 def _of_both(sources: tuple[Source, Source]) -> tuple[Mixing, Mixing]:
-    first, second = (mixing(np.concatenate(source.whole_chains(), axis=0)) for source in sources)
+    first, second = (mixing(source.chains) for source in sources)
     return first, second

@@ -62,24 +62,23 @@ class Draws(NamedTuple):
     divergent: np.ndarray  # [chain, draw]
     n_leapfrog: int  # gradients spent per chain
 
-    def last(self, n_draws: int) -> Draws:
-        """The last n_draws of every chain."""
-        first = self.u.shape[1] - n_draws
-        return self._replace(
-            u=self.u[:, first:],
-            log_density=self.log_density[:, first:],
-            acceptance=self.acceptance[:, first:],
-            divergent=self.divergent[:, first:],
-        )
+    def none(self) -> Draws:
+        """The same chains without any draw."""
+        return self._each(lambda values: values[:, :0])
 
-    def pieces(self, n_pieces: int) -> Draws:
-        """The first n_pieces chains."""
-        return self._replace(
-            u=self.u[:n_pieces],
-            log_density=self.log_density[:n_pieces],
-            acceptance=self.acceptance[:n_pieces],
-            divergent=self.divergent[:n_pieces],
-        )
+    def regrouped(self, n: int, per_group: int) -> Draws:
+        """n chains, each made of per_group chains one after the other."""
+
+        def group(values: np.ndarray) -> np.ndarray:
+            kept = values[: n * per_group]
+            return kept.reshape(n, per_group * values.shape[1], *values.shape[2:])
+
+        return self._each(group)
+
+    def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Draws:
+        arrays = (self.u, self.log_density, self.acceptance, self.divergent)
+        u, log_density, acceptance, divergent = map(change, arrays)
+        return Draws(u, log_density, acceptance, divergent, self.n_leapfrog)
 
     @staticmethod
     def joined(parts: list[Draws]) -> Draws:

@@ -23,19 +23,22 @@ class Source(NamedTuple):
 
     draws: Draws
     sampler: Sampler | None
-    n_true_chains: int  # the user's chains are cut into pieces; the verdict looks at them whole
     labels: tuple[str, ...]
+    whole: np.ndarray | None = None  # the user's chains before they were cut into pieces: the verdict looks at these
 
     @property
     def n_draws(self) -> int:
         return self.draws.u.shape[1]
 
-    def whole_chains(self) -> list[np.ndarray]:
-        """Draws [1, draw, size] of every chain, the pieces of the user's chains put together again."""
-        pieces = np.array_split(self.draws.u, self.n_true_chains)
-        shortest = min(map(len, pieces)) * self.n_draws
-        size = self.draws.u.shape[2]
-        return [piece.reshape(1, len(piece) * self.n_draws, size)[:, :shortest] for piece in pieces]
+    @property
+    def chains(self) -> np.ndarray:
+        """[chain, draw, size] as the sampler made them."""
+        return self.draws.u if self.whole is None else self.whole
+
+    def regrouped(self, n_pieces: int) -> Source:
+        """The user's pieces in fewer, longer ones: several one after the other."""
+        per_piece = len(self.draws.u) // n_pieces
+        return self._replace(draws=self.draws.regrouped(n_pieces, per_piece))
 
 
 @in_float64
@@ -45,12 +48,12 @@ def run_source(joint: Joint, key: Array, n_chains: int, which: str) -> Source:
     labels = tuple(density.labels())
     if density.size == 0:
         empty = np.zeros((n_chains, 0))
-        return Source(Draws(empty[:, :, None][:, :, :0], empty, empty, empty, 0), None, n_chains, labels)
+        return Source(Draws(empty[:, :, None][:, :, :0], empty, empty, empty, 0), None, labels)
     first, scale = starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
     sampler = begin(density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains))
     sampler = warm_up(sampler)
     none = np.zeros((n_chains, 0))
-    return Source(Draws(np.zeros((n_chains, 0, density.size)), none, none, none, 0), sampler, n_chains, labels)
+    return Source(Draws(np.zeros((n_chains, 0, density.size)), none, none, none, 0), sampler, labels)
 
 
 def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -> tuple[np.ndarray, np.ndarray]:
@@ -127,8 +130,8 @@ def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
     length = n_draws // per_chain
     if n_chains * per_chain < 4:
         raise CrossfadeError(
-            f"{which} comes with {n_chains} x {n_draws} draws, too few to tell their error: bring at least 4 chains, or 80 "
-            "draws"
+            f"{which} comes with {n_chains} x {n_draws} draws, too few to tell their error: bring at least 4 chains, "
+            "or 80 draws"
         )
 
     def cut(values: np.ndarray) -> np.ndarray:
@@ -137,7 +140,7 @@ def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
 
     ones = np.ones((n_chains * per_chain, length))
     own = Draws(cut(u), cut(log_density), ones, np.zeros_like(ones, dtype=bool), 0)
-    return Source(own, None, n_chains, tuple(density.labels()))
+    return Source(own, None, tuple(density.labels()), u)
 
 
 def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:
