@@ -21,8 +21,9 @@ MAY_IMPORT = {
     "models": {"types", "sampling", "data"},
     "bridges": {"types", "sampling", "models"},
     "compare": {"types", "sampling", "analysis"},
+    "doctor": {"types", "sampling", "analysis", "auto", "short", "evidence", "compare"},
     "sensitivity": {"types", "sampling", "analysis"},
-    "app": {"types", "data", "sampling", "analysis", "models", "bridges", "compare", "sensitivity"},
+    "app": {"types", "data", "sampling", "analysis", "models", "bridges", "compare", "doctor", "sensitivity"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300

@@ -1,0 +1,31 @@
+"""The doctor's findings as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from crossfade.app.table import console
+
+if TYPE_CHECKING:
+    from crossfade.doctor import Checkup
+
+
+def print_checkup(checkup: Checkup) -> None:
+    console().print(page(checkup))
+
+
+def page(checkup: Checkup) -> RenderableType:
+    """A row per finding, and the sum of them."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("", "model", "check"):
+        table.add_column(title, style="cyan", overflow="fold")
+    table.add_column("finding", overflow="fold", ratio=1)
+    for found in checkup.findings:
+        mark = Text("fine", style="green") if found.ok else Text("BAD", style="bold red")
+        table.add_row(mark, found.model, found.name, Text(found.message, style="" if found.ok else "bold"))
+    summary = Text(checkup.summary[0].upper() + checkup.summary[1:] + ".", style="green" if checkup.ok else "bold red")
+    return Group(table, Text(), summary)
