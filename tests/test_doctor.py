@@ -77,13 +77,13 @@ def test_a_healthy_pair_passes_everything(capsys):
     assert checkup.ok, str(checkup)
     names = [(found.model, found.name) for found in checkup.findings]
     for model in ("M1", "M2"):
-        for name in ("prior", "finite at draws of the prior", "gradient at draws of the posterior", "placebo"):
+        for name in ("prior", "finite (prior)", "gradient (posterior)", "placebo"):
             assert (model, name) in names
     assert ("both", "same data") in names and ("both", "two ways") in names
     assert not any("not looked at" in found.message for found in checkup.findings)
     assert "M2: placebo" in said
     print_checkup(checkup)
-    assert "All 14 findings are fine." in capsys.readouterr().out
+    assert "Findings: 14 fine." in capsys.readouterr().out
 
 
 def log_likelihood_with_nan(theta):
@@ -95,6 +95,7 @@ def test_ill_models_are_named():
     assert bad(dropped).keys() == {"prior"}
     assert "the prior of 'b' integrates to 2.507, not 1: a normalising constant was dropped" in bad(dropped)["prior"]
     assert "not looked at: mend the above first" in str(dropped) and not dropped.ok
+    assert dropped.summary == "1 bad, 2 fine, 2 not checked"
     assert not {"same data", "two ways"} & {found.name for found in dropped.findings}  # those take two models
 
     half = check(line(sigma=HalfWritten(0.0, 2.0)))
@@ -102,7 +103,7 @@ def test_ill_models_are_named():
     assert "sigma > 0 must be multiplied by 2" in bad(half)["prior"]
 
     nan = bad(check(line(log_likelihood_with_nan)))
-    assert "the log likelihood is nan at a = " in nan["finite at draws of the prior"]
+    assert "the log likelihood is nan at a = " in nan["finite (prior)"]
 
 
 def test_other_data_are_named():
@@ -133,9 +134,9 @@ def test_a_wrong_gradient_is_named():
     example = {"b": -1.0, "sigma": 1.5}
     joint = from_numpy_log_joint(log_joint, example, gradient=gradient, support={"sigma": "positive"}, data=Y)
     found = check(joint)
-    assert bad(found).keys() == {"gradient at starting points"}
-    assert "the derivative by b is " in bad(found)["gradient at starting points"]
-    assert "mend the gradient that you wrote" in bad(found)["gradient at starting points"]
+    assert bad(found).keys() == {"gradient (starts)"}
+    assert "the derivative by b is " in bad(found)["gradient (starts)"]
+    assert "mend the gradient that you wrote" in bad(found)["gradient (starts)"]
     assert "give prior and likelihood apart" in str(found)
 
 
@@ -144,7 +145,7 @@ def numbers(log_joint, u) -> dict[str, Finding]:
     with float64():
         joint = from_log_joint(log_joint, 1.0)
         density = flat(joint)
-        at = points(density, np.asarray(u)[:, None], "points")
+        at = points(density, np.asarray(u)[:, None], "starts")
         found = finite(density, joint, at, "M1") + gradients(density, at, "M1")
         return {finding.name.split()[0]: finding for finding in found}
 
@@ -159,9 +160,12 @@ def test_impossible_points_are_allowed_and_counted_but_slopes_must_exist():
     u = np.linspace(-1, 3, 40)
     assert numbers(possible, u)["finite"].ok and "-inf at 25%" in numbers(possible, u)["finite"].message
     found = numbers(careless, u)["finite"]
-    assert not found.ok and "its derivative by theta is not, at 10 of 40 points, e.g. theta = -1." in found.message
+    assert (
+        not found.ok
+        and "its derivative by theta is not, at 10 of 40 starting points, e.g. theta = -1." in found.message
+    )
     nowhere = numbers(possible, -u[-3:])["finite"]
-    assert not nowhere.ok and "-inf at all 3 points" in nowhere.message
+    assert not nowhere.ok and "-inf at all 3 starting points" in nowhere.message
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -274,7 +278,7 @@ def test_broken_functions_are_findings():
         return likelihood({**theta, "sigma": theta["sd"]})
 
     found = check(line(broken))
-    assert "failed: KeyError: 'sd'" in bad(found)["finite at draws of the prior"]
+    assert "failed: KeyError: 'sd'" in bad(found)["finite (prior)"]
     assert "cannot be read: M1 is a str" in bad(check("a model"))["model"]
     assert not check(line(broken), "a model").ok
 
@@ -326,4 +330,4 @@ def test_draws_that_were_brought_along_are_used():
     checkup = check(m1, m2, draws=draws)
     assert checkup.ok, str(checkup)
     other = check(m1, draws=({"one": draws[0]["one"]}, None))
-    assert "the draws for M1 have no 'a'" in bad(other)["finite at draws of the posterior"]
+    assert "the draws for M1 have no 'a'" in bad(other)["finite (posterior)"]

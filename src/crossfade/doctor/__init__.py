@@ -88,11 +88,11 @@ def _examine(patient: _Patient, care: _Care) -> list[Finding]:
     which = patient.which
     if patient.density.size == 0:
         return [Finding("model", which, True, "it has no parameters, so there is nothing to look at but its data")]
-    kind = "draws of the prior" if patient.joint.exact_start else "starting points"
+    where = "prior" if patient.joint.exact_start else "starts"
     steps: list[tuple[str, Callable[[], list[Finding]]]] = [
         ("prior", lambda: prior_mass(patient.model, patient.joint, which, care.seed)),
-        (f"finite at {kind}", lambda: _at_starts(patient, kind, care)),
-        ("finite at draws of the posterior", lambda: _at_posterior(patient, care)),
+        (f"finite ({where})", lambda: _at_starts(patient, where, care)),
+        ("finite (posterior)", lambda: _at_posterior(patient, care)),
         ("placebo", lambda: _with_placebo(patient, care)),
     ]
     found: list[Finding] = []
@@ -104,9 +104,9 @@ def _examine(patient: _Patient, care: _Care) -> list[Finding]:
     return found
 
 
-def _at_starts(patient: _Patient, kind: str, care: _Care) -> list[Finding]:
+def _at_starts(patient: _Patient, where: str, care: _Care) -> list[Finding]:
     key = jax.random.fold_in(jax.random.key(care.seed), int(patient.which[1]))
-    return _numbers(patient, starts(patient.density, patient.joint, key), kind)
+    return _numbers(patient, starts(patient.density, patient.joint, key), where)
 
 
 def _at_posterior(patient: _Patient, care: _Care) -> list[Finding]:
@@ -117,11 +117,11 @@ def _at_posterior(patient: _Patient, care: _Care) -> list[Finding]:
         key = jax.random.fold_in(jax.random.key(care.seed), 2 + int(patient.which[1]))
         source = more(run_source(patient.joint, key, care.n_chains, patient.which), N_SEGMENTS)
     u = source.draws.u.reshape(-1, patient.density.size)
-    return _numbers(patient, u[np.linspace(0, len(u) - 1, BLOCK).astype(int)], "draws of the posterior")
+    return _numbers(patient, u[np.linspace(0, len(u) - 1, BLOCK).astype(int)], "posterior")
 
 
-def _numbers(patient: _Patient, u: np.ndarray, kind: str) -> list[Finding]:
-    at = points(patient.density, u, kind)
+def _numbers(patient: _Patient, u: np.ndarray, where: str) -> list[Finding]:
+    at = points(patient.density, u, where)
     found = finite(patient.density, patient.joint, at, patient.which)
     return found + gradients(patient.density, at, patient.which) if found[0].ok else found
 

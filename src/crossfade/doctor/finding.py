@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BOTH = "both"
+UNCHECKED = ("not looked at", "could not be checked")  # how a message begins that says neither good nor bad
 LONGEST = 300  # characters of an error of the user's function that are repeated
 
 
@@ -16,6 +17,13 @@ class Finding(NamedTuple):
     model: str
     ok: bool
     message: str
+
+    @property
+    def mark(self) -> str:
+        """One word; a dash for what is not known."""
+        if not self.ok:
+            return "BAD"
+        return "-" if self.message.startswith(UNCHECKED) else "fine"
 
 
 class Checkup(NamedTuple):
@@ -29,11 +37,12 @@ class Checkup(NamedTuple):
 
     @property
     def summary(self) -> str:
-        bad, n = sum(not finding.ok for finding in self.findings), len(self.findings)
-        return f"{bad} of {n} findings are bad" if bad else f"all {n} findings are fine"
+        marks = [finding.mark for finding in self.findings]
+        counts = {"bad": marks.count("BAD"), "fine": marks.count("fine"), "not checked": marks.count("-")}
+        return ", ".join(f"{n} {words}" for words, n in counts.items() if n)
 
     def __str__(self) -> str:
-        rows = [("fine" if found.ok else "BAD", found.model, found.name, found.message) for found in self.findings]
+        rows = [(found.mark, found.model, found.name, found.message) for found in self.findings]
         wide = [max(len(row[i]) for row in rows) if rows else 0 for i in range(3)]
         lines = ["  ".join([*(row[i].ljust(wide[i]) for i in range(3)), row[3]]) for row in rows]
         return "\n".join([*lines, self.summary])

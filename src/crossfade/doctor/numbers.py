@@ -26,10 +26,14 @@ EPS = float(np.finfo(float).eps)
 class Points(NamedTuple):
     """Where the log joint was looked at, and what it was there."""
 
-    kind: str  # in words, e.g. "draws of the prior"
+    where: str  # "prior", "starts" or "posterior"
     u: np.ndarray  # [point, size], unconstrained
     value: np.ndarray  # [point]
     slope: np.ndarray  # [point, size]
+
+    @property
+    def kind(self) -> str:
+        return "starting points" if self.where == "starts" else f"draws of the {self.where}"
 
     @property
     def usable(self) -> np.ndarray:
@@ -56,10 +60,10 @@ def values(density: Flat, u: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(_values(density, block))[:n] for block, n in _blocks(u)])
 
 
-def points(density: Flat, u: np.ndarray, kind: str) -> Points:
+def points(density: Flat, u: np.ndarray, where: str) -> Points:
     found = [[np.asarray(part)[:n] for part in _slopes(density, block)] for block, n in _blocks(u)]
     value, slope = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Points(kind, u, value, slope)
+    return Points(where, u, value, slope)
 
 
 def starts(density: Flat, joint: Joint, key: Array) -> np.ndarray:
@@ -74,7 +78,7 @@ def _blocks(u: np.ndarray) -> list[tuple[np.ndarray, int]]:
 
 def finite(density: Flat, joint: Joint, at: Points, which: str) -> list[Finding]:
     """A number or -inf everywhere, with derivatives where it is a number."""
-    name = f"finite at {at.kind}"
+    name = f"finite ({at.where})"
     n = len(at.value)
     impossible = np.isneginf(at.value)
     broken = ~np.isfinite(at.value) & ~impossible
@@ -113,7 +117,7 @@ def _culprit(joint: Joint, theta: Theta) -> str:
 
 def gradients(density: Flat, at: Points, which: str) -> list[Finding]:
     """Derivatives against central differences: a rule written by hand may be that of another function."""
-    name = f"gradient at {at.kind}"
+    name = f"gradient ({at.where})"
     usable = np.flatnonzero(at.usable)
     if len(usable) == 0:
         return [Finding(name, which, True, "could not be checked: nowhere are log joint and gradient finite")]
