@@ -104,7 +104,7 @@ def compare_short(
 
 def _of_short(run: Short, asked: Asked, draws: tuple[Any, Any], n_chains: int) -> Result:
     headline, opinions, differences, _, _ = run.summary
-    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped)
+    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped, run.correlation)
     about = {
         "path": description(run),
         "forecast": run.forecast,
@@ -112,7 +112,7 @@ def _of_short(run: Short, asked: Asked, draws: tuple[Any, Any], n_chains: int) -
         "n_draws": {f"{rung.tau:.4g}": rung.n_draws * len(run.sources[0].draws.u) for rung in run.rungs},
         "correlation": run.correlation,
     }
-    gap = hysteresis(run.legs)
+    gap = hysteresis(run.legs, run.correlation)
     sharing = run.joined.sharing
     return Result(headline, opinions, gap, (), run.legs, sharing, about, differences, *verdict)
 

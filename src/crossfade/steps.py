@@ -116,8 +116,10 @@ def allocate(rungs: list[Rung], factor: float) -> list[int]:
         both = np.where(np.isfinite(both), both, np.nan)
         n = both.size
         effective = max(mixing(np.nan_to_num(both)[:, :, None]).effective, 1.0)
-        wanted.append(width * np.sqrt(np.nanvar(both) * n / effective))
-    share = np.array(wanted) / max(sum(wanted), 1e-300)
+        spread = np.nanstd(np.clip(both, *np.nanquantile(both, [0.001, 0.999])))  # one wild draw must not take it all
+        wanted.append(width * spread * np.sqrt(n / effective))
+    share = np.nan_to_num(np.array(wanted), nan=0.0, posinf=0.0)
+    share = share / share.sum() if share.sum() > 0 else np.full(len(rungs), 1 / len(rungs))
     now = np.array([rung.n_draws // SEGMENT for rung in rungs])
     total = factor * now.sum()
     target = np.maximum(np.ceil(np.maximum(share, 0.5 / len(rungs)) * total / PILOT) * PILOT, now)

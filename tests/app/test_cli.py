@@ -8,11 +8,18 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from crossfade.app import cli, store
+from crossfade.app import arguments, cli, store
 from crossfade.data import load
-from crossfade.types import CrossfadeError, Leg, Trace
+from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
-QUICK = ["--n-iter", "2000", "--n-chains", "8"]  # one size, so that what was compiled once serves again
+QUICK = [
+    "--method",
+    "NETI-DIFF",
+    "--n-iter",
+    "2000",
+    "--n-chains",
+    "8",
+]  # one size, so that what was compiled once serves again
 PRIORS = ["--prior-mean", "0.5", "--prior-mean", "x=0.25", "--prior-precision", "2", "--noise-shape", "0.3"]
 
 
@@ -132,17 +139,67 @@ def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
     full, asked = crossfade.compare, {}
     module = sys.modules["crossfade.compare"]
 
-    def short(m1, m2, **options):
+    def noted(m1, m2, **options):
         asked.update(options)
-        return full(m1, m2, **{**options, "n_iter": 2000, "n_chains": 8})
+        return full(m1, m2, **options)
 
-    monkeypatch.setattr(module, "compare", short)
+    monkeypatch.setattr(module, "compare", noted)
     shown = run("demo")
     assert shown.exit_code == 0, shown.output
-    assert asked == {"method": "NETI-DIFF", "n_iter": 64_000, "seed": 0, "n_chains": 16}
-    assert "closed form, which gives 8.8571" in words(shown.stdout)
-    away = float(words(shown.stdout).split("standard errors away")[0].split()[-1])
+    assert asked.pop("say") and asked == {"target_se": 0.005, "seed": 0}
+    page = words(shown.stdout)
+    assert "Verdict: trustworthy" in page and "closed form, which gives 8.8571" in page
+    away = float(page.split("standard errors away")[0].split()[-1])
     assert away < 4
+
+
+MODELS = """
+import numpy as np, numpyro, numpyro.distributions as dist
+import crossfade
+y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
+def likelihood(p): return dist.Normal(p["mu"], 1.0).log_prob(y).sum()
+m1 = crossfade.Model({"mu": dist.Normal(0.0, 1.0)}, likelihood, data=y)
+def m2():
+    mu = numpyro.sample("mu", dist.Normal(1.0, 3.0))
+    numpyro.sample("y", dist.Normal(mu, 1.0), obs=y)
+def made(): return m1
+number = 3
+"""
+
+
+def test_models_in_a_file_and_a_stored_answer(tmp_path, monkeypatch):
+    (tmp_path / "models.py").write_text(MODELS)
+    models = tmp_path / "models.py"
+    shown = run("compare", f"{models}:made", f"{models}:m2", "--target-se", "0.01", "--out", tmp_path / "run.nc")
+    assert shown.exit_code == 0, shown.output
+    assert "Verdict: trustworthy" in words(shown.stdout) and "only in M2 nothing" in words(shown.stdout)
+    stored = store.load(tmp_path / "run.nc")
+    assert stored.log_bayes_factor.value == pytest.approx(-0.9279, abs=4 * stored.log_bayes_factor.error)
+    assert stored.verdict == "trustworthy" and stored.posteriors[0]["mu"].ndim == 2
+    assert "Verdict: trustworthy" in words(run("estimate", tmp_path / "run.nc").stdout)
+    for name, message in (
+        (f"{models}:m3", "has no 'm3'"),
+        (f"{models}:number", "is a int"),
+        (f"{tmp_path / 'none.py'}:m1", "there is no file"),
+        ("m1", "write it as FILE.py:NAME"),
+    ):
+        refused = run("compare", f"{models}:m1", name)
+        assert refused.exit_code == 2 and message in words(refused.stderr), refused.output
+
+
+def test_without_an_answer_no_number_is_printed(folder, monkeypatch):
+    import crossfade.compare  # noqa: F401 - so that there is something to replace
+
+    part = Trace(np.array([0.0, 1.0]), np.zeros((4, 2, 5)), np.ones((4, 2)), True)
+    bad = Result(
+        Estimate(7.654, 0.01, 9, "mbar"), {}, None, (), (Leg("half 1", 0.5, part, None),), Sharing((), (), (), ()),
+        {"method": "auto"}, {}, "do not use", ("The chains of M1 have not found the same place.",),
+    )  # fmt: skip
+    monkeypatch.setattr(sys.modules["crossfade.compare"], "compare", lambda *_, **__: bad)
+    shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z")
+    assert shown.exit_code == 3
+    assert "Verdict: do not use" in shown.stdout and "have not found the same place" in shown.stdout
+    assert "7.65" not in shown.stdout and "Answer" not in shown.stdout
 
 
 def csv(folder, name, content):
@@ -196,13 +253,16 @@ def test_byte_order_mark_and_spaces_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "magic"], "unknown method 'magic': choose one of TI-standard,"),
-        (["--family", "poisson"], "unknown family 'poisson'"),
+        (["--method", "magic"], "unknown method 'magic': choose one of auto, TI-standard,"),
+        (["--family", "probit"], "unknown family 'probit'"),
         (["--scaling", "zscore"], "unknown scaling 'zscore'"),
         (["--prior-mean", "x=two"], "--prior-mean takes a number or NAME=NUMBER, not 'x=two'"),
         (["--prior-precision", "q=2"], "name 'q', which no formula has"),
         (["--prior-sd", "3"], "the gaussian family has no prior sd"),
         (["--n-chains", "1"], "n_chains = 1: the error bar needs at least 2"),
+        (["--n-iter", "100"], "n_iter= is for the methods of the table"),
+        (["--budget", "later"], "budget = 'later': write it like \"90 s\""),
+        (["--share", "q"], "share= names 'q', which M1 does not have"),
         (["--family", "logistic"], "'y' must be 0 or 1 in the logistic family"),
     ],
 )
@@ -275,7 +335,7 @@ def test_a_bug_is_not_dressed_up_as_a_message(folder, monkeypatch):
 def test_help_names_everything_and_waits_for_nothing_slow():
     command = [sys.executable, "-X", "importtime", "-m", "crossfade.app.cli", "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert all(command in shown.stdout for command in ("demo", "compare", "estimate"))
+    assert all(command in shown.stdout for command in ("demo", "compare", "doctor", "estimate"))
     imported = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
     assert "rich" in imported and "typer" in imported  # the list is read as it should be
     assert not imported & {"jax", "pandas", "scipy", "xarray", "formulaic", "numpyro", "matplotlib"}
@@ -296,8 +356,8 @@ def test_help_lists_the_methods_and_estimators_there_are(folder, sweep):
 
 
 def test_prior_options():
-    assert cli.by_name("--prior-mean", None) == {}
-    assert cli.by_name("--prior-mean", ["2", "x=3", "I(x == 1)=-4e-1"]) == {
+    assert arguments.by_name("--prior-mean", None) == {}
+    assert arguments.by_name("--prior-mean", ["2", "x=3", "I(x == 1)=-4e-1"]) == {
         "": 2.0,
         "x": 3.0,
         "I(x == 1)": -0.4,

@@ -48,6 +48,7 @@ def judge(
     posteriors: tuple[Posterior, ...],
     target_se: float,
     stopped: str = "",
+    correlation: float = 0.0,
 ) -> Verdict:
     """The worst of all findings decides."""
     found: list[tuple[int, str]] = []
@@ -60,7 +61,7 @@ def judge(
     found += _of_overlap(legs)
     for group in [legs] if _are_halves(legs) else [(leg,) for leg in legs]:
         found += _of_ratios(group)
-    found += _of_agreement(legs, headline)
+    found += _of_agreement(legs, headline, correlation)
     level = max((level for level, _ in found), default=0)
     reasons = tuple(reason for own, reason in sorted(found, key=lambda pair: -pair[0]) if own > 0)
     return Verdict(WORDS[level], reasons)
@@ -171,10 +172,10 @@ def pareto_k(log_weight: np.ndarray) -> float:
     return float(array_stats.psislw(-flat)[1])  # it takes the log density that weights are divided by
 
 
-def _of_agreement(legs: tuple[Leg, ...], headline: Estimate) -> list[tuple[int, str]]:
+def _of_agreement(legs: tuple[Leg, ...], headline: Estimate, correlation: float) -> list[tuple[int, str]]:
     """The two halves with each other, and importance sampling there with importance sampling back."""
     found = []
-    gap = hysteresis(legs)
+    gap = hysteresis(legs, correlation)
     if gap is not None and (level := _level(_chance(gap), CHANCE)) and abs(gap.value) > headline.error:
         found.append(
             (
@@ -197,16 +198,17 @@ def _of_agreement(legs: tuple[Leg, ...], headline: Estimate) -> list[tuple[int, 
     return found
 
 
-def hysteresis(legs: tuple[Leg, ...]) -> Estimate | None:
+def hysteresis(legs: tuple[Leg, ...], correlation: float = 0.0) -> Estimate | None:
     """Importance sampling from every rung to the next, minus that from every rung to the one before."""
 
     def both(trace: Trace) -> float:
         return stepping_stone(trace) + stepping_stone(reversed_trace(trace))
 
     try:
-        return combine([(leg.sign, jackknife(leg.forward, both)) for leg in legs], "hysteresis")
+        gap = combine([(leg.sign, jackknife(leg.forward, both)) for leg in legs], "hysteresis")
     except CrossfadeError:  # some draws are impossible one step on: only two-sided estimates exist
         return None
+    return gap._replace(error=gap.error * float(np.sqrt(1 + correlation)))  # the halves share the noise of the fits
 
 
 def reversed_trace(trace: Trace) -> Trace:

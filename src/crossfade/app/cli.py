@@ -72,11 +72,12 @@ def demo() -> None:
     out = console()
     out.print(
         "What predicts the strength of 42 boards of radiata pine better: their density (M1), or their "
-        "density adjusted for resin (M2)? Chains that start in the posterior of M1 are faded step by step "
-        "into that of M2; the log ratio of the two, averaged along the way, is the log Bayes factor.\n"
+        "density adjusted for resin (M2)? Draws of both posteriors are completed to one space, so that each can "
+        "be read with the density of the other; Bennett's ratio of the two is the Bayes factor.\n"
     )
     m1, m2 = linear.radiata()
-    result = run(m1, m2, method="NETI-DIFF", n_iter=64_000, seed=0, n_chains=16)
+    talk = console(stderr=True)
+    result = run(m1, m2, target_se=0.005, seed=0, say=lambda text: talk.print(text, style="dim"))
     about = {
         "M1": "strength ~ density",
         "M2": "strength ~ density adjusted for resin",
