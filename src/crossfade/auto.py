@@ -76,7 +76,7 @@ def compare_short(
     }
     n_chains = _even(n_chains) if n_chains else 32 if max(flat(j1).size, flat(j2).size) <= MANY else 16
     key = jax.random.key(seed)
-    can_fall_back = j1.separable and j2.separable and draws == (None, None)
+    can_fall_back = j1.separable and j2.separable and all(own is None for own in draws)
     try:
         run = short_path(
             j1,

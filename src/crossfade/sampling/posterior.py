@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from crossfade.sampling.joint import Flat
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError
 
@@ -174,7 +175,7 @@ def advance(sampler: Sampler, n_segments: int, gain: float = 0.0, longest: int =
         tuning = tuning._replace(step_size=np.asarray(step_size))
         u = tuning.u(np.moveaxis(record["z"], 0, 1))
         if gain == 0.0:
-            _stop_if_broken(record, tuning)
+            _stop_if_broken(sampler.target, record, tuning)
         log_density, acceptance, divergent = (record[name].T for name in ("log_density", "acceptance", "divergent"))
         parts.append(Draws(u, log_density, acceptance, divergent, int(record["n_leapfrog"].sum())))
         sampler = sampler._replace(u=u[:, -1], tuning=tuning, n_steps=sampler.n_steps + SEGMENT)
@@ -233,11 +234,20 @@ def _segment(
     return states.position, sizes, record
 
 
-def _stop_if_broken(record: dict[str, np.ndarray], tuning: Tuning) -> None:
+def _stop_if_broken(target: Target, record: dict[str, np.ndarray], tuning: Tuning) -> None:
     if record["broken"].any():
         step, chain = np.argwhere(record["broken"])[0]
         raise CrossfadeError(
-            f"the log density became NaN or +inf near u = {tuning.u(record['z'][step, chain])[:8]} (unconstrained, "
-            "first coordinates): it must be a number or -inf everywhere. Guard the operation that fails (log of 0, "
-            "division by 0, overflow), or narrow the prior."
+            f"the log density became NaN or +inf near {describe(target, tuning.u(record['z'][step, chain]))}: it must be "
+            "a number or -inf everywhere. Guard the operation that fails (log of 0, division by 0, overflow), or narrow "
+            "the prior."
         )
+
+
+def describe(target: Target, u: np.ndarray) -> str:
+    """A point by parameter names where the target knows them, else by unconstrained coordinates."""
+    if not isinstance(target, Flat):
+        return f"u = {np.array2string(u, precision=4, threshold=8)} (unconstrained)"
+    values = {name: np.asarray(value) for name, value in target.theta(u).items()}
+    shown = [f"{name} = {np.array2string(value, precision=4, threshold=6)}" for name, value in values.items()]
+    return ", ".join(shown[:6])

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.joint import Flat, Joint, flat, unconstrained_draws
-from crossfade.sampling.posterior import SEGMENT, Draws, Sampler, advance, begin, warm_up
+from crossfade.sampling.posterior import SEGMENT, Draws, Sampler, advance, begin, describe, warm_up
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError
 
@@ -63,7 +63,7 @@ def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -
     if np.isnan(log_density).any() or np.isposinf(log_density).any():
         worst = int(np.argmax(np.isnan(log_density) | np.isposinf(log_density)))
         raise CrossfadeError(
-            f"the log joint of {which} is {log_density[worst]} at a draw of its prior, {_shown(density, u[worst])}: it "
+            f"the log joint of {which} is {log_density[worst]} at a draw of its prior, {describe(density, u[worst])}: it "
             "must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or narrow "
             "the prior."
         )
@@ -80,12 +80,6 @@ def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -
     both = np.empty((n_chains, u.shape[1]))
     both[::2], both[1::2] = anywhere, np.resize(high, (n_chains // 2, u.shape[1]))
     return both, np.clip(spread, 1e-6, 1e6)
-
-
-def _shown(density: Flat, u: np.ndarray) -> str:
-    values = {name: np.asarray(value) for name, value in density.theta(u).items()}
-    shown = [f"{name} = {np.array2string(value, precision=4, threshold=6)}" for name, value in values.items()]
-    return ", ".join(shown[:6])
 
 
 @eqx.filter_jit
