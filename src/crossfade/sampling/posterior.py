@@ -238,9 +238,9 @@ def _stop_if_broken(target: Target, record: dict[str, np.ndarray], tuning: Tunin
     if record["broken"].any():
         step, chain = np.argwhere(record["broken"])[0]
         raise CrossfadeError(
-            f"the log density became NaN or +inf near {describe(target, tuning.u(record['z'][step, chain]))}: it must be "
-            "a number or -inf everywhere. Guard the operation that fails (log of 0, division by 0, overflow), or narrow "
-            "the prior."
+            f"the log density became NaN or +inf near {describe(target, tuning.u(record['z'][step, chain]))}: it must "
+            "be a number or -inf everywhere. Guard the operation that fails (log of 0, division by 0, overflow), or "
+            "narrow the prior."
         )
 
 

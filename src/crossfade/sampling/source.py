@@ -63,9 +63,9 @@ def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -
     if np.isnan(log_density).any() or np.isposinf(log_density).any():
         worst = int(np.argmax(np.isnan(log_density) | np.isposinf(log_density)))
         raise CrossfadeError(
-            f"the log joint of {which} is {log_density[worst]} at a draw of its prior, {describe(density, u[worst])}: it "
-            "must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or narrow "
-            "the prior."
+            f"the log joint of {which} is {log_density[worst]} at a draw of its prior, {describe(density, u[worst])}: "
+            "it must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or "
+            "narrow the prior."
         )
     usable = np.isfinite(log_density) & np.isfinite(np.asarray(slope)).all(axis=1) & np.isfinite(u).all(axis=1)
     if usable.sum() < max(2, n_chains // 8):

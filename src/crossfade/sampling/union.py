@@ -108,10 +108,15 @@ def _some(name_1: str, name_2: str, f1: Flat, f2: Flat, elements: list[Any]) -> 
         raise CrossfadeError(f"share={{{name_1!r}: ...}}: give (name in M2, elements in M1, elements in M2)")
     if f1.transforms[name_1].domain.event_dim or f2.transforms[name_2].domain.event_dim:
         raise CrossfadeError(f"{name_1!r} has a support that ties its elements together: share all of it or nothing")
-    own = [
-        (f.offset(name) + np.arange(int(np.prod(f.shapes[name]))).reshape(f.shapes[name]))[np.asarray(which)].ravel()
-        for f, name, which in ((f1, name_1, elements[0]), (f2, name_2, elements[1]))
-    ]
+    own = []
+    for f, name, which in ((f1, name_1, elements[0]), (f2, name_2, elements[1])):
+        places = f.offset(name) + np.arange(int(np.prod(f.shapes[name]))).reshape(f.shapes[name])
+        try:
+            own.append(places[np.asarray(which)].ravel())
+        except IndexError as error:
+            raise CrossfadeError(
+                f"share= picks elements {which} of {name!r}, of shape {places.shape}: {error}"
+            ) from None
     if len(own[0]) != len(own[1]):
         raise CrossfadeError(f"share= pairs {len(own[0])} elements of {name_1!r} with {len(own[1])} of {name_2!r}")
     return list(zip(own[0].tolist(), own[1].tolist(), strict=True))
