@@ -219,7 +219,7 @@ def test_proper_priors_have_mass_one(prior):
 def test_other_constants_and_improper_priors_are_named():
     ok, message = mass(line(sigma=Flat(1.0)))
     assert not ok and "the prior of 'sigma' does not integrate to a finite number" in message
-    ok, message = mass(line(b=Bare(np.zeros(3), np.ones(3))))
+    ok, message = mass(Model({"b": Bare(np.zeros(3), np.ones(3))}, lambda theta: 0.0))
     assert not ok and f"the prior of 'b' integrates to {(2 * np.pi) ** 1.5:.3f}, not 1" in message
     ok, message = mass(Model({"s": dist.HalfNormal(1.0), "b": lambda theta: Bare(0.0, theta["s"])}, lambda theta: 0.0))
     assert not ok and "the prior of 'b' integrates to" in message
@@ -278,7 +278,7 @@ def test_broken_functions_are_findings():
         return likelihood({**theta, "sigma": theta["sd"]})
 
     found = check(line(broken))
-    assert "failed: KeyError: 'sd'" in bad(found)["finite (prior)"]
+    assert "cannot be read: the log likelihood of M1 asks for the parameter 'sd'" in bad(found)["model"]
     assert "cannot be read: M1 is a str" in bad(check("a model"))["model"]
     assert not check(line(broken), "a model").ok
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossfade.analysis.mixing import Mixing
 from crossfade.analysis.verdict import WORDS, Posterior, Verdict, hysteresis, judge
-from crossfade.sampling.joint import Joint, as_joint, constrained_draws, flat
+from crossfade.sampling.joint import Joint, as_joint, constrained_draws, flat, saturated
 from crossfade.sampling.model import Model, describe
 from crossfade.sampling.path import matched
 from crossfade.sampling.union import Share, union
@@ -24,11 +24,12 @@ TEN_MINUTES = 600.0
 MANY = 200  # coordinates above which half as many chains share the cost of warming up
 
 AnyModel = Model | Joint
+FINE = Mixing(1.0, 0, np.inf, 0, np.inf)  # where the verdict sees for itself, from the ratios
 
 
 def asked(target_se: float, budget: float | str | None) -> Asked:
     """The error that is wanted, and what may be spent: seconds, or a text such as "5 min" or "20000 draws"."""
-    if not (np.isfinite(target_se) and target_se > 0):
+    if not (isinstance(target_se, int | float) and np.isfinite(target_se) and target_se > 0):
         raise CrossfadeError(f"target_se = {target_se}: ask for a positive standard error of the log Bayes factor")
     if budget is None:
         return Asked(target_se, TEN_MINUTES, None)
@@ -36,11 +37,14 @@ def asked(target_se: float, budget: float | str | None) -> Asked:
         parts = re.fullmatch(r"\s*([\d.,_]+)\s*(s|sec|seconds?|min|minutes?|h|hours?|draws?)\s*", budget)
         if parts is None:
             raise CrossfadeError(f'budget = {budget!r}: write it like "90 s", "5 min", "2 h" or "20000 draws"')
-        amount = float(parts[1].replace(",", "").replace("_", ""))
+        try:
+            amount = float(parts[1].replace(",", "").replace("_", ""))
+        except ValueError:
+            raise CrossfadeError(f"budget = {budget!r}: {parts[1]!r} is no number") from None
         if parts[2].startswith("d"):
             return Asked(target_se, None, int(amount))
         budget = amount * {"s": 1, "m": 60, "h": 3600}[parts[2][0]]
-    if not (np.isfinite(budget) and budget > 0):
+    if not (isinstance(budget, int | float) and np.isfinite(budget) and budget > 0):
         raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
     return Asked(target_se, float(budget), None)
 
@@ -94,7 +98,7 @@ def compare_short(
         left = None if asked.seconds is None else max(asked.seconds - (time.perf_counter() - began), 10.0)
         result = _fall_back((j1, j2), asked._replace(seconds=left), key, str(reason), say)
     else:
-        result = _of_short(run, asked, draws, n_chains)
+        result = _of_short(run, asked, (j1, j2), n_chains)
         result = result._replace(
             posteriors=(constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u))
         )
@@ -102,9 +106,9 @@ def compare_short(
     return result._replace(sharing=sharing, about=about)
 
 
-def _of_short(run: Short, asked: Asked, draws: tuple[Any, Any], n_chains: int) -> Result:
+def _of_short(run: Short, asked: Asked, joints: tuple[Joint, Joint], n_chains: int) -> Result:
     headline, opinions, differences, _, _ = run.summary
-    verdict = judge(run.legs, headline, posteriors(run, draws), asked.target_se, run.stopped, run.correlation)
+    verdict = judge(run.legs, headline, posteriors(run, joints), asked.target_se, run.stopped, run.correlation)
     about = {
         "path": description(run),
         "forecast": run.forecast,
@@ -122,7 +126,10 @@ def _fall_back(joints: tuple[Joint, Joint], asked: Asked, key: Array, why: str, 
     n_replicates = 16
     run = tempered_legs(joints, asked, jax.random.fold_in(key, 99), n_replicates, say)
     headline, opinions, differences, _, _ = run.summary
-    verdict = judge(run.legs, headline, (), asked.target_se, run.stopped)
+    edges = [
+        Posterior(f"M{k + 1}", FINE, ("",), 0.0, False, saturated(joints[k], run.u[k])) for k in (0, 1)
+    ]  # of the chains the ratios tell
+    verdict = judge(run.legs, headline, tuple(edges), asked.target_se, run.stopped)
     if (fewest := min(run.round_trips)) < FEW_TRIPS:
         few = f"Only {fewest} round trips between prior and posterior: some pieces may not have been found."
         verdict = Verdict(verdict.word if verdict.word == WORDS[2] else WORDS[1], (*verdict.reasons, few))
@@ -150,7 +157,14 @@ def check_data(j1: Joint, j2: Joint) -> None:
     """The same responses in both models, whatever their order: other data have no Bayes factor."""
     if j1.data is None or j2.data is None:
         return
-    first, second = (np.sort(np.asarray(j.data, float).ravel()) for j in (j1, j2))
+    try:
+        first, second = (np.sort(np.asarray(j.data, float).ravel()) for j in (j1, j2))
+    except (TypeError, ValueError):
+        raise CrossfadeError(
+            "data= must be the responses as numbers, so that both models can be held to them"
+        ) from None
+    if np.isnan(first).any() or np.isnan(second).any():
+        raise CrossfadeError("the data hold NaN: drop or model what is missing, in both models alike")
     if not np.array_equal(first, second):
         raise CrossfadeError(
             f"the two models are of different data ({first.size} and {second.size} responses, not all equal): a Bayes "
@@ -158,17 +172,17 @@ def check_data(j1: Joint, j2: Joint) -> None:
         )
 
 
-def posteriors(run: Short, draws: tuple[Any, Any]) -> tuple[Posterior, ...]:
+def posteriors(run: Short, joints: tuple[Joint, Joint]) -> tuple[Posterior, ...]:
     """How the chains of both ends and of the rungs between did."""
     found = []
     for k, name in enumerate(("M1", "M2")):
         source = run.sources[k]
         if source.labels:
             divergent = float(source.draws.divergent.mean())
-            found.append(Posterior(name, run.mixings[k], source.labels, divergent, draws[k] is not None))
+            edge, brought = saturated(joints[k], source.draws.u), source.whole is not None
+            found.append(Posterior(name, run.mixings[k], source.labels, divergent, brought, edge, source.elsewhere))
     for rung in run.rungs[1:-1]:
-        fine = Mixing(1.0, 0, np.inf, 0, np.inf)  # of the ratio, the verdict sees for itself
-        found.append(Posterior(f"the rung at tau = {rung.tau:.3g}", fine, run.joined.labels, rung.divergent, False))
+        found.append(Posterior(f"the rung at tau = {rung.tau:.3g}", FINE, run.joined.labels, rung.divergent, False))
     return tuple(found)
 
 

@@ -78,12 +78,16 @@ def compare(
     The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg and a `kernel`.
     """
     _check_common(seed, log_prior_odds, n_chains)
+    if method != AUTO:
+        _row(method)
     if method == AUTO:
         _refuse(method, n_iter=n_iter, kernel=kernel)
         asked = auto.asked(0.05 if target_se is None else target_se, budget)
-        own = draws or (None, None)
+        own = (None, None) if draws is None else draws
+        if not (isinstance(own, tuple | list) and len(own) == 2):
+            raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         return auto.compare_short(
-            m1, m2, asked, seed, log_prior_odds, n_chains=n_chains, share=share, draws=own, say=say
+            m1, m2, asked, seed, log_prior_odds, n_chains=n_chains, share=share, draws=(own[0], own[1]), say=say
         )
     _refuse(method, target_se=target_se, budget=budget, share=share, draws=draws)
     for model, which in ((m1, "M1"), (m2, "M2")):
@@ -165,7 +169,12 @@ def _refuse(method: str | Method, **given: Any) -> None:
 
 
 def _check_common(seed: int, log_prior_odds: float, n_chains: int | None) -> None:
-    if not 0 <= seed < 2**32:
+    for name, value in (("seed", seed), ("n_chains", n_chains)):
+        if value is not None and not isinstance(value, int | np.integer):
+            raise CrossfadeError(f"{name} = {value!r}: give a whole number")
+    if not isinstance(log_prior_odds, int | float | np.number):
+        raise CrossfadeError(f"log_prior_odds = {log_prior_odds!r}: give a finite number, log p(M2) / p(M1)")
+    if seed is None or not 0 <= seed < 2**32:
         raise CrossfadeError(f"seed = {seed}: give a whole number from 0 to {2**32 - 1}")
     if not np.isfinite(log_prior_odds):
         raise CrossfadeError(f"log_prior_odds = {log_prior_odds}: give a finite number, log p(M2) / p(M1)")

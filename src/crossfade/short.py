@@ -13,10 +13,11 @@ from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.analysis.summary import Summary, summarise
 from crossfade.analysis.verdict import R_HAT
 from crossfade.sampling.joint import Joint
+from crossfade.sampling.own import own_source
 from crossfade.sampling.posterior import SEGMENT
 from crossfade.sampling.precision import in_float64
 from crossfade.sampling.rungs import Rung, between, extend
-from crossfade.sampling.source import Source, more, own_source, run_source
+from crossfade.sampling.source import Source, more, run_source
 from crossfade.sampling.union import Share, ShortPath, Union, union
 from crossfade.steps import PILOT, allocate, can_grow, choose_warp, ends, fitted, legs_of, overlaps, shared_noise, split
 from crossfade.types import Array, Leg

@@ -208,12 +208,11 @@ def test_handlers_around_the_model_are_kept():
     def model():
         a = numpyro.sample("a", dist.Normal(1, 2))
         b = numpyro.sample("b", dist.Normal(a, 3))
-        with scale(scale=0.5):
-            numpyro.sample("y", dist.Normal(b, 1), obs=0.7)
+        numpyro.sample("y", dist.Normal(b, 1), obs=0.7)
 
     built = from_numpyro(condition(reparam(model, config={"b": LocScaleReparam(0)}), {"a": jnp.array(0.2)}))
     assert built.names == ("b_decentered",)
-    expected = stats.norm(1, 2).logpdf(0.2) + stats.norm.logpdf(0.3) + stats.norm(0.2 + 0.9, 1).logpdf(0.7) / 2
+    expected = stats.norm(1, 2).logpdf(0.2) + stats.norm.logpdf(0.3) + stats.norm(0.2 + 0.9, 1).logpdf(0.7)
     assert log_joint(built, {"b_decentered": 0.3}) == pytest.approx(expected, abs=1e-12)
 
 
@@ -255,6 +254,12 @@ def latent(distribution, **kwargs):
         numpyro.sample("y", dist.Normal(0, 1), obs=y)
 
     return model
+
+
+def scaled_data(y=Y):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with scale(scale=2.0):
+        numpyro.sample("y", dist.Normal(mu, 1), obs=y)
 
 
 def with_statement(statement):
@@ -299,6 +304,7 @@ REFUSED = {
     "delta": (latent(dist.Delta(1.0)), "'site' is a Delta"),
     "sphere": (latent(dist.ProjectedNormal(jnp.ones(3))), "support of 'site' .* no map"),
     "masked": (latent(dist.Normal(jnp.zeros(2), 1).mask(np.array([True, False]))), "'site' is masked but not observed"),
+    "scaled data": (scaled_data, "observed site 'y' is scaled"),
     "scaled": (scale(latent(dist.Normal(0, 1)), scale=2.0), "prior of 'site' is scaled"),
     "missing": (latent(dist.Normal(0, 1), obs=1.0, obs_mask=np.array(False)), "'site_unobserved' is masked"),
     "factor": (

@@ -20,6 +20,7 @@ R_HAT = (1.05, 1.2)
 EFFECTIVE = (400.0, 100.0)  # effective draws, of a posterior's worst coordinate and of the ratio at every rung
 OVERLAP = (0.1, 0.02)  # of neighbouring rungs; 0.5 is perfect
 CHANCE = (1e-3, 1e-6)  # probability of a disagreement at least as large, were it chance
+SATURATED = (0.001, 0.02)  # fraction of draws at the edge of floating point
 DIVERGENT = (0.001, 0.05)  # fraction of trajectories
 PARETO_K = 0.7
 FEW_WEIGHTS = 20  # effective weights below which there is no tail to fit
@@ -40,6 +41,8 @@ class Posterior(NamedTuple):
     labels: tuple[str, ...]
     divergent: float
     brought: bool  # by the user: then there is nothing to run longer
+    saturated: tuple[float, str] = (0.0, "")  # fraction of draws at the edge of floating point, and of what
+    elsewhere: str = ""  # a likely place that the draws do not know
 
 
 def judge(
@@ -94,12 +97,24 @@ def _of_posterior(posterior: Posterior) -> list[tuple[int, str]]:
         found.append(
             (level, f"The draws of {name} are worth only {mixed.effective:.0f} independent ones of {where}. {what}")
         )
+    if level := _level(posterior.saturated[0], SATURATED):
+        share, where = posterior.saturated
+        found.append(
+            (
+                level,
+                f"{share:.1%} of the draws of {name} are closer to the edge of the support of {where} than numbers can "
+                "tell: mass is lost there. Write the model in the logarithm or the logit of it.",
+            )
+        )
+    if posterior.elsewhere:
+        place = posterior.elsewhere
+        found.append((1, f"There is a place as likely as the draws of {name} and far from all of them: {place}."))
     if level := _level(posterior.divergent, DIVERGENT):
         found.append(
             (
                 level,
-                f"{posterior.divergent:.2%} of the trajectories in {name} diverged: part of it may never be "
-                "visited. Reparametrise it (a funnel wants standardised effects).",
+                f"{posterior.divergent:.2%} of the trajectories in {name} diverged: part of it may never be visited. "
+                "Reparametrise it (a funnel wants standardised effects, a hard edge a support of its own).",
             )
         )
     return found
@@ -169,30 +184,31 @@ def pareto_k(log_weight: np.ndarray) -> float:
         return np.inf
     from arviz_stats.base import array_stats  # slow to import
 
-    return float(array_stats.psislw(-flat)[1])  # it takes the log density that weights are divided by
+    try:
+        return float(array_stats.psislw(-flat)[1])  # it takes the log density that weights are divided by
+    except ValueError:  # a tail of equal values
+        return np.inf
 
 
 def _of_agreement(legs: tuple[Leg, ...], headline: Estimate, correlation: float) -> list[tuple[int, str]]:
     """The two halves with each other, and importance sampling there with importance sampling back."""
     found = []
     gap = hysteresis(legs, correlation)
-    if gap is not None and (level := _level(_chance(gap), CHANCE)) and abs(gap.value) > headline.error:
+    if gap is not None and (level := _level(_chance(gap), CHANCE)) and abs(gap.value) > max(headline.error, 1e-9):
         found.append(
             (
                 level,
-                f"The way there and the way back differ by {gap.value:.3g} "
-                f"({abs(gap.value) / gap.error:.1f} sigma) on the same draws.",
+                f"The way there and the way back differ by {gap.value:.3g} ({_sigmas(gap)} sigma) on the same draws.",
             )
         )
     if _are_halves(legs):
         first, second = (jackknife(leg.forward, mbar) for leg in legs)
         apart = combine([(1, first), (-1, second)])
-        if level := _level(_chance(apart), CHANCE):
+        if (level := _level(_chance(apart), CHANCE)) and abs(apart.value) > 1e-9:
             found.append(
                 (
                     level,
-                    f"The two halves of the chains differ by {apart.value:.3g} "
-                    f"({abs(apart.value) / apart.error:.1f} sigma).",
+                    f"The two halves of the chains differ by {apart.value:.3g} ({_sigmas(apart)} sigma).",
                 )
             )
     return found
@@ -216,6 +232,10 @@ def reversed_trace(trace: Trace) -> Trace:
     return trace._replace(
         tau=1 - trace.tau[::-1], log_ratio=-trace.log_ratio[:, ::-1], acceptance=trace.acceptance[:, ::-1]
     )
+
+
+def _sigmas(estimate: Estimate) -> str:
+    return f"{abs(estimate.value) / max(estimate.error, 1e-300):.1f}"
 
 
 def _chance(estimate: Estimate) -> float:

@@ -47,7 +47,7 @@ class FixedPrior(eqx.Module):
 
 
 class SiteLikelihood(eqx.Module):
-    """The sum of the log densities of the observed sites, with their masks and scales."""
+    """The sum of the log densities of the observed sites, with their masks."""
 
     program: Program
     moving: tuple[str, ...] = eqx.field(static=True)  # sites whose support depends on the parameters

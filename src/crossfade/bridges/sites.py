@@ -119,9 +119,8 @@ def inside(site: Site) -> Array:
 
 
 def log_prob(site: Site) -> Array:
-    """log p of the site's value, with its scale."""
-    found = site["fn"].log_prob(site["value"])
-    return found if site["scale"] is None else site["scale"] * found
+    """log p of the site's value."""
+    return site["fn"].log_prob(site["value"])
 
 
 class Response(NamedTuple):
@@ -195,7 +194,7 @@ def _check_latent(site: Site, inner: Distribution) -> None:
             "obs_mask, drop the missing rows or mask them with numpyro.handlers.mask)"
         )
     if site["scale"] is not None:
-        raise CrossfadeError(f"the prior of {name!r} is scaled, so it is not normalised: scale observed sites only")
+        raise CrossfadeError(f"the prior of {name!r} is scaled, so it is not normalised: take the scale away")
     try:
         biject_to(support)
     except NotImplementedError:
@@ -206,6 +205,11 @@ def _check_latent(site: Site, inner: Distribution) -> None:
 
 
 def _check_observed(site: Site) -> None:
+    if site["scale"] is not None:
+        raise CrossfadeError(
+            f"the observed site {site['name']!r} is scaled, so its likelihood is no probability of the data and a "
+            "Bayes factor has no meaning: take the scale away"
+        )
     shape, value = jnp.shape(site["fn"].log_prob(site["value"])), jnp.shape(site["value"])
     if shape != value[: len(value) - site["fn"].event_dim]:
         raise CrossfadeError(

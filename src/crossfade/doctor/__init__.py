@@ -15,9 +15,10 @@ from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import BLOCK, finite, gradients, points, starts
 from crossfade.doctor.runs import cross_check, placebo, placebo_test
 from crossfade.sampling.joint import Flat, Joint, as_joint, constrained_draws, flat
+from crossfade.sampling.own import own_source
 from crossfade.sampling.path import fresh
 from crossfade.sampling.precision import in_float64
-from crossfade.sampling.source import more, own_source, run_source
+from crossfade.sampling.source import more, run_source
 
 __all__ = ["Checkup", "Finding", "check", "placebo"]
 

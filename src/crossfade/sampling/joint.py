@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro import distributions as dist
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
@@ -17,6 +18,8 @@ from crossfade.sampling.model import Model, given
 from crossfade.sampling.path import fresh
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
+
+NOT_DENSITIES = (dist.ImproperUniform, dist.Unit, dist.Delta)
 
 Place = tuple[tuple[int, ...], Constraint]  # the shape of a parameter and its support
 
@@ -90,7 +93,10 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
             f"{which} is a {type(model).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
             "from_formulas, or as a crossfade.Model"
         )
-    first, second = (_sampled(model, jax.random.key(seed)) for seed in (0, 1))
+    try:
+        first, second = (_sampled(model, jax.random.key(seed)) for seed in (0, 1))
+    except NotImplementedError:
+        raise CrossfadeError(f"a prior of {which} cannot be sampled, so it is no proper prior: change it") from None
     places: dict[str, Place] = {}
     for name in model.names:
         support = given(model.priors[name], first).support
@@ -98,9 +104,15 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
             raise CrossfadeError(
                 f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
             )
+        prior = given(model.priors[name], first)
+        masked = isinstance(prior, dist.MaskedDistribution) and prior._mask is not True
+        if masked or isinstance(prior, NOT_DENSITIES):
+            kind = type(prior).__name__
+            raise CrossfadeError(f"the prior of {name!r} is {kind}, not a normalised density: give it a proper prior")
         if support.is_discrete:
             raise CrossfadeError(f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left")
         places[name] = (jnp.shape(first[name]), support)
+    _check_scalar(model, first, which)
     return Joint(
         places,
         _Start(model),
@@ -109,6 +121,29 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
         data=model.data,
         exact_start=True,
     )
+
+
+def _check_scalar(model: Model, theta: Theta, which: str) -> None:
+    """One number, by tracing: the commonest slips show before anything is run."""
+    try:
+        out = jax.eval_shape(model.log_likelihood, theta)
+    except KeyError as error:
+        raise CrossfadeError(
+            f"the log likelihood of {which} asks for the parameter {error}, which has no prior: it has {list(theta)}"
+        ) from error
+    except jax.errors.JAXTypeError as error:
+        raise CrossfadeError(
+            f"the log likelihood of {which} cannot be traced by JAX: use jax.numpy for its arithmetic and jnp.where "
+            "for its branches, or bring it with from_numpy_log_joint"
+        ) from error
+    except CrossfadeError:
+        raise
+    except Exception as error:  # the user's function may raise anything
+        reason = str(error).splitlines()[0] if str(error) else ""
+        raise CrossfadeError(f"the log likelihood of {which} failed: {type(error).__name__}: {reason}") from error
+    if getattr(out, "shape", None) != ():
+        what = "nothing" if out is None else f"an array of shape {getattr(out, 'shape', '?')}"
+        raise CrossfadeError(f"the log likelihood of {which} gives {what} and must give one number: sum it")
 
 
 class Flat(eqx.Module):
@@ -184,3 +219,20 @@ def constrained_draws(joint: Joint, u: np.ndarray) -> dict[str, np.ndarray]:
 def nothing() -> Joint:
     """The model without parameters and data: its evidence is 1, so a Bayes factor over it is an evidence."""
     return Joint({}, lambda key: {}, whole=lambda theta: jnp.zeros(()))
+
+
+@in_float64
+def saturated(joint: Joint, u: np.ndarray) -> tuple[float, str]:
+    """The fraction of draws [chain, draw, size] that floating point cannot tell from the edge of a support, and whose.
+
+    There theta(u) no longer determines u, so the density is not what the model says, and mass beyond is lost.
+    """
+    density = flat(joint)
+    few = u.reshape(u.shape[0] * u.shape[1], u.shape[2])[:: max(u.shape[0] * u.shape[1] // 2000, 1)][None]
+    if few.shape[2] == 0:
+        return 0.0, ""
+    again = unconstrained_draws(density, constrained_draws(joint, few))
+    with np.errstate(invalid="ignore"):
+        lost = ~(np.abs(again - few) < 1e-2 * (1 + 0.1 * np.abs(few)))[0]
+    worst = int(np.argmax(lost.mean(axis=0)))
+    return float(lost[:, worst].mean()), density.labels()[worst]

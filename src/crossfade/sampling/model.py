@@ -60,6 +60,16 @@ class Model(eqx.Module):
     ):
         if not priors:
             raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
+        for name, prior in priors.items():
+            if not (isinstance(prior, Distribution) or callable(prior)) or hasattr(prior, "rvs"):
+                raise CrossfadeError(
+                    f"the prior of {name!r} is {prior!r}: give a NumPyro distribution, or a function of the other "
+                    "parameters that returns one"
+                )
+        if data is not None and np.asarray(data).dtype.kind not in "biuf":
+            raise CrossfadeError(
+                "data= takes the responses as numbers, so that two models can be held to the same ones"
+            )
         self.priors = dict(priors)
         self.names = tuple(priors)
         self.log_likelihood = log_likelihood

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import jax
 import numpy as np
 
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.joint import Flat, Joint, flat, unconstrained_draws
+from crossfade.sampling.joint import Flat, Joint, flat
 from crossfade.sampling.posterior import SEGMENT, Draws, Sampler, advance, begin, describe, warm_up
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError
@@ -25,6 +24,7 @@ class Source(NamedTuple):
     sampler: Sampler | None
     labels: tuple[str, ...]
     whole: np.ndarray | None = None  # the user's chains before they were cut into pieces: the verdict looks at these
+    elsewhere: str = ""  # a place as likely as the user's draws and far from all of them, if there is one
 
     @property
     def n_draws(self) -> int:
@@ -58,7 +58,7 @@ def run_source(joint: Joint, key: Array, n_chains: int, which: str) -> Source:
 
 def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -> tuple[np.ndarray, np.ndarray]:
     """Dispersed starts, so that chains that end in different places are noticed; and the spread of each coordinate."""
-    u, log_density, slope = _candidates(density, joint.start, chain_keys(key, N_CANDIDATES))
+    u, log_density, slope = candidates(density, joint.start, chain_keys(key, N_CANDIDATES))
     u, log_density = np.asarray(u), np.asarray(log_density)
     if np.isnan(log_density).any() or np.isposinf(log_density).any():
         worst = int(np.argmax(np.isnan(log_density) | np.isposinf(log_density)))
@@ -83,7 +83,7 @@ def starts(joint: Joint, density: Flat, key: Array, n_chains: int, which: str) -
 
 
 @eqx.filter_jit
-def _candidates(density: Flat, start: Any, keys: Array) -> Any:
+def candidates(density: Flat, start: Any, keys: Array) -> Any:
     def one(key: Array) -> Any:
         u = density.inverse(start(key))
         return u, *jax.value_and_grad(density)(u)
@@ -103,60 +103,3 @@ def more(source: Source, n_segments: int) -> Source:
         return source._replace(draws=Draws(none[:, :, None][:, :, :0], none, none + 1, none.astype(bool), 0))
     sampler, new = advance(source.sampler, n_segments)
     return source._replace(draws=Draws.joined([source.draws, new]), sampler=sampler)
-
-
-@in_float64
-def own_source(joint: Joint, draws: Any, n_pieces: int, which: str) -> Source:
-    """The user's posterior draws: an ArviZ or xarray posterior, or arrays [chain, draw, ...] by name."""
-    density = flat(joint)
-    arrays = _arrays(joint, draws, which)
-    u = unconstrained_draws(density, arrays)
-    if not np.isfinite(u).all():
-        lost = density.labels()[int(np.argwhere(~np.isfinite(u))[0][2])]
-        raise CrossfadeError(f"the draws of {lost!r} for {which} are not all inside the support of its prior")
-    log_density = np.asarray(jax.jit(lambda u: jax.lax.map(jax.vmap(density), u))(u))
-    if not np.isfinite(log_density).all():
-        raise CrossfadeError(
-            f"the log joint of {which} is not finite at some of its own draws: are they of this model?"
-        )
-    n_chains, n_draws = u.shape[:2]
-    per_chain = max(min(n_pieces // n_chains, n_draws // 20), 1)
-    length = n_draws // per_chain
-    if n_chains * per_chain < 4:
-        raise CrossfadeError(
-            f"{which} comes with {n_chains} x {n_draws} draws, too few to tell their error: bring at least 4 chains, "
-            "or 80 draws"
-        )
-
-    def cut(values: np.ndarray) -> np.ndarray:
-        kept = values[:, n_draws - per_chain * length :]  # what is left over is the oldest
-        return kept.reshape(n_chains * per_chain, length, *values.shape[2:])
-
-    ones = np.ones((n_chains * per_chain, length))
-    own = Draws(cut(u), cut(log_density), ones, np.zeros_like(ones, dtype=bool), 0)
-    return Source(own, None, tuple(density.labels()), u)
-
-
-def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:
-    posterior = getattr(draws, "posterior", draws)
-    if hasattr(posterior, "data_vars"):
-        posterior = {str(name): posterior[name].transpose("chain", "draw", ...).values for name in posterior.data_vars}
-    if not isinstance(posterior, Mapping):
-        raise CrossfadeError(
-            f"the draws for {which} are a {type(draws).__name__}: bring a posterior or a dict of arrays"
-        )
-    found: dict[str, np.ndarray] = {}
-    for name, (shape, _) in joint.places.items():
-        if name not in posterior:
-            raise CrossfadeError(f"the draws for {which} have no {name!r}: they have {sorted(map(str, posterior))}")
-        values = np.asarray(posterior[name], float)
-        if values.shape[1:] == shape and values.shape[2:] != shape:
-            values = values[None]
-        if values.shape[2:] != shape:
-            wanted = ", ".join(["chain", "draw", *map(str, shape)])
-            raise CrossfadeError(f"the draws of {name!r} for {which} have shape {values.shape}: give [{wanted}]")
-        found[name] = values
-    counts = {name: values.shape[:2] for name, values in found.items()}
-    if len(set(counts.values())) > 1:
-        raise CrossfadeError(f"the draws for {which} differ in number between parameters: {counts}")
-    return found

@@ -75,11 +75,19 @@ def _named(density: Flat, coordinates: np.ndarray) -> tuple[str, ...]:
 def _pairs(j1: Joint, j2: Joint, f1: Flat, f2: Flat, share: Share) -> tuple[list[tuple[int, int]], tuple[str, ...]]:
     if share is None:
         share = {name: name for name in j1.names if name in j2.places}
-    elif not isinstance(share, Mapping):
+    elif isinstance(share, str):
+        share = {share: share}
+    elif isinstance(share, Sequence) and all(isinstance(name, str) for name in share):
         share = {name: name for name in share}
+    elif not isinstance(share, Mapping):
+        raise CrossfadeError(f"share = {share!r}: give a list of names, or a dict of names in M1 to names in M2")
     pairs: list[tuple[int, int]] = []
     names: list[str] = []
     for name_1, other in share.items():
+        if not isinstance(other, str | tuple | list) or not other:
+            raise CrossfadeError(
+                f"share= pairs {name_1!r} with {other!r}: give a name of M2, or (name, elements, elements)"
+            )
         name_2, *elements = (other,) if isinstance(other, str) else tuple(other)
         for name, joint, which in ((name_1, j1, "M1"), (name_2, j2, "M2")):
             if name not in joint.places:
@@ -90,11 +98,13 @@ def _pairs(j1: Joint, j2: Joint, f1: Flat, f2: Flat, share: Share) -> tuple[list
             names.append(f"{name_1} (in part)")
             continue
         if shape_1 != shape_2 or not eqx.tree_equal(support_1, support_2):
-            elements_too = f'share={{"{name_1}": ("{name_2}", [0, 1], [0, 2])}}'
+            elements_too = ""
+            if shape_1 and shape_2 and eqx.tree_equal(support_1, support_2):
+                elements_too = f', or share some elements: share={{"{name_1}": ("{name_2}", [0, 1], [0, 2])}}'
             raise CrossfadeError(
                 f"parameter {name_1!r} of M1 is of shape {shape_1} with support {_word(support_1)}, but {name_2!r} of "
                 f"M2 of shape {shape_2} with support {_word(support_2)}: they cannot be shared. Rename one if they are "
-                f"different parameters, leave it out of share=[...], or share some elements: {elements_too}"
+                f"different parameters, or leave it out of share=[...]{elements_too}"
             )
         first_1, first_2 = f1.offset(name_1), f2.offset(name_2)
         pairs += [(first_1 + i, first_2 + i) for i in range(int(np.prod(f1.shapes[name_1])))]
