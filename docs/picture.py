@@ -1,73 +1,66 @@
-"""Draws docs/picture.png: the fade between the two radiata models, there and back.
+"""Draws docs/picture.png: why the short path is short, and what that does to the answers.
 
 Run with: .venv/bin/python docs/picture.py
 """
 
 from pathlib import Path
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
 import crossfade
-from crossfade.analysis.diagnostics import partial_integrals
 from crossfade.models import linear
+from crossfade.sampling.anneal import Schedule, anneal, chain_keys
+from crossfade.sampling.path import direct
 
-THERE, BACK, INK = "#1f6f8b", "#e07a3f", "#2b2b2b"
+FIRST, SECOND, INK = "#1f6f8b", "#e07a3f", "#2b2b2b"
+SEEDS = range(1, 21)
 
 
-def binned(tau: np.ndarray, values: np.ndarray, n_bins: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Means over equal steps of tau."""
-    edges = np.linspace(0, 1, n_bins + 1)
-    which = np.clip(np.digitize(tau, edges) - 1, 0, n_bins - 1)
-    filled = [k for k in range(n_bins) if np.any(which == k)]
-    centres = np.array([tau[which == k].mean() for k in filled])
-    return centres, np.array([values[which == k].mean() for k in filled])
+def prior_link(pair) -> list[np.ndarray]:
+    """Log ratios at both ends of the direct path whose link is the prior, from exact draws."""
+    ends = []
+    for tau in (0.0, 1.0):
+        keys = chain_keys(jax.random.key(int(tau)), 4000)
+        trace, _ = anneal(direct(*pair), linear.exact(*pair), np.array([tau]), keys, schedule=Schedule(1, 0, 0))
+        ends.append(trace.log_ratio.ravel())
+    return ends
+
+
+def ratios(axis, ends: list[np.ndarray], bins: np.ndarray, exact: float, title: str) -> None:
+    for values, colour, name in zip(ends, (FIRST, SECOND), ("draws of M1", "draws of M2"), strict=True):
+        axis.hist(values, bins=bins, color=colour, alpha=0.65, density=True, label=name)
+    axis.axvline(exact, color=INK, linewidth=1, linestyle=(0, (5, 4)))
+    axis.set_title(title, loc="left", fontsize=11.5, fontweight="bold")
+    axis.set(xlabel="log density of M2 over that of M1", yticks=[])
+    axis.legend(frameon=False)
 
 
 def main() -> None:
-    m1, m2 = linear.radiata()
-    exact = linear.log_evidence(m2) - linear.log_evidence(m1)
-    result = crossfade.compare(m1, m2, method="NETI-DIFF", n_iter=16_000, n_chains=16)
-    there, back = result.legs[0].forward, result.legs[0].reverse
-    assert back is not None
-    # The run back starts at M2 and sees minus the ratio: turned round, both are functions of the same tau.
-    runs = (
-        (there.tau, there.log_ratio, partial_integrals(there), THERE, "from M1 to M2"),
-        (1 - back.tau, -back.log_ratio, partial_integrals(back), BACK, "and back"),
-    )
-
+    pair = linear.radiata()
+    exact = linear.log_evidence(pair[1]) - linear.log_evidence(pair[0])
+    short = crossfade.compare(*pair, target_se=0.001)
+    fitted = [
+        np.concatenate([leg.forward.log_ratio[:, leg.forward.tau == t].ravel() for leg in short.legs]) for t in (0, 1)
+    ]
+    settings = {
+        "NETI-DIFF\n16 x 16,000": {"method": "NETI-DIFF", "n_iter": 16_000},
+        "default\ntarget 0.001": {"target_se": 0.001},
+    }
     plt.rcParams.update({"font.size": 10.5, "axes.edgecolor": "#9a9a9a", "text.color": INK})
-    figure, (slope, integral, answer) = plt.subplots(
-        1, 3, figsize=(11, 4), dpi=160, layout="constrained", width_ratios=[1, 1, 0.55]
-    )
-    for k, (tau, ratio, area, colour, name) in enumerate(runs):
-        centres, slopes = binned(tau, ratio.mean(axis=(0, 2)))
-        face = colour if k == 0 else "none"
-        slope.plot(centres, slopes, "o", ms=4 + 2.5 * k, color=colour, markerfacecolor=face, label=name)
-        begun = area - area[:, -1:] if k else area  # the run back is measured from its end, M1
-        integral.plot(tau[::8], begun[:, ::8].T, color=colour, linewidth=0.5 if k else 3, alpha=0.7)
-        ends = (-1) ** k * area[:, -1]
-        answer.plot(k + np.linspace(-0.16, 0.16, len(ends)), ends, "o", ms=4, color=colour, alpha=0.8)
-        answer.plot([k - 0.25, k + 0.25], [ends.mean()] * 2, color=colour, linewidth=2)
-
-    dashes = {"color": INK, "linewidth": 1, "linestyle": (0, (5, 4)), "zorder": 0}
-    slope.axhline(0, color="#c8c8c8", linewidth=0.8, zorder=0)
-    slope.legend(frameon=False, loc="lower right")
-    titles = ("Slope of the log evidence", "Its integral, chain by chain", "The answers")
-    for axis, title in zip((slope, integral, answer), titles, strict=True):
-        axis.set_title(title, loc="left", fontsize=11.5, fontweight="bold")
+    figure, (far, near, answers) = plt.subplots(1, 3, figsize=(11, 3.8), dpi=160, layout="constrained")
+    ratios(far, prior_link(pair), np.linspace(-300, 300, 81), exact, "Linked by the prior")
+    ratios(near, fitted, np.linspace(exact - 1, exact + 1, 61), exact, "Linked by fitted densities")
+    for k, (name, own) in enumerate(settings.items()):
+        values = [crossfade.compare(*pair, **own, seed=seed).log_bayes_factor.value for seed in SEEDS]
+        answers.plot(k + np.linspace(-0.2, 0.2, len(values)), values, "o", ms=4.5, color=(SECOND, FIRST)[k])
+        answers.text(k, exact + 0.046, name, ha="center", va="top")
+    answers.axhline(exact, color=INK, linewidth=1, linestyle=(0, (5, 4)), zorder=0)
+    answers.set_title("Answers of 20 seeds, 1 s each", loc="left", fontsize=11.5, fontweight="bold")
+    answers.set(xlim=(-0.6, 1.6), xticks=[], ylim=(exact - 0.05, exact + 0.05), ylabel="log Bayes factor")
+    for axis in (far, near, answers):
         axis.spines[["top", "right"]].set_visible(False)
-    for axis, label in ((slope, "mean log ratio, M2 over M1"), (integral, "log Bayes factor so far")):
-        axis.set(xlim=(-0.02, 1.02), xlabel="how far M1 has faded into M2", ylabel=label)
-        axis.set_xticks([0, 0.25, 0.5, 0.75, 1], ["M1", "¼", "½", "¾", "M2"])
-    integral.axhline(exact, **dashes)
-    integral.text(0, exact - 0.15, f"exact: {exact:.4f}", va="top")
-    answer.axhline(exact, **dashes)
-    answer.text(1.85, exact - 0.004, "exact", va="top", ha="right")
-    answer.set(xlim=(-0.5, 1.85))
-    answer.set_xticks([0, 1], ["there", "back"])
-    headline = result.log_bayes_factor
-    answer.set_xlabel(f"there: {headline.value:.3f} ± {headline.error:.3f}")
     figure.savefig(Path(__file__).with_name("picture.png"))
 
 
