@@ -213,7 +213,7 @@ def test_an_estimator_that_refuses_loses_no_draws():
     ],
 )
 def test_settings_that_cannot_be(change, message):
-    settings = {"n_iter": 500, "kernel": walk(x=1.0), **change}
+    settings = {"method": "NETI-DIFF", "n_iter": 500, "kernel": walk(x=1.0), **change}
     with pytest.raises(CrossfadeError, match=message):
         compare(interval(0.0, 1.0), interval(0.0, 2.0), **settings)
 
