@@ -19,7 +19,18 @@ from crossfade.sampling.precision import in_float64
 from crossfade.sampling.rungs import Rung, between, extend
 from crossfade.sampling.source import Source, more, run_source
 from crossfade.sampling.union import Share, ShortPath, Union, union
-from crossfade.steps import PILOT, allocate, can_grow, choose_warp, ends, fitted, legs_of, overlaps, shared_noise, split
+from crossfade.steps import (
+    PILOT,
+    allocate,
+    can_grow,
+    choose_warp,
+    ends,
+    fitted,
+    legs_of,
+    overlaps,
+    shared_noise,
+    split,
+)
 from crossfade.types import Array, Leg
 
 GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws

@@ -36,20 +36,36 @@ def ends(path: ShortPath, sources: tuple[Source, Source], fits: Fits, key: Array
 
 
 def shared_noise(path: ShortPath, sources: tuple[Source, Source], rungs: list[Rung], fits: Fits, key: Array) -> float:
-    """The correlation of the two halves' errors, which both contain the noise of both fits.
+    """The correlation of the two halves' errors, which both contain the noise of both links.
 
-    With score s and information I, the noise of the fit to half A moves the mean ratio over half B by
-    s_A' I^-1 s_B (means over the halves), and so does the fit to B over A. Reading each half with its own fit as well
-    gives (s_A - s_B)' I^-1 (s_A - s_B) at each end, twice the variance that a fit's noise adds to the ratio there.
+    With score s and information I, the noise of a link fitted to half A moves the mean ratio over half B by
+    s_A' I^-1 s_B (means over the halves), and so does the link fitted to B over A. Reading each half with its own fit
+    as well gives (s_A - s_B)' I^-1 (s_A - s_B) at each end, twice the variance that all fits' noise adds to the ratio
+    there; the links' part is taken in proportion to the numbers fitted. The noise of the warps does not count: it is
+    one function at both ends, and what it moves in one half is uncorrelated with what it moves in the other.
     """
     own = ends(path, sources, (fits[1], fits[0]), key)
     noise, total = 0.0, 0.0
-    for across, inside, sign in ((rungs[0], own[0], -1), (rungs[-1], own[1], 1)):
-        finite = [np.isfinite(a) & np.isfinite(b) for a, b in zip(across.ratio, inside.ratio, strict=True)]
-        for a, b, f in zip(across.ratio, inside.ratio, finite, strict=True):
-            noise += sign * float(np.mean(a[f] - b[f])) / 2
-            total += float(np.var(a[f])) / 2
+    for k, (across, inside, sign) in enumerate(((rungs[0], own[0], -1), (rungs[-1], own[1], 1))):
+        share = link_share(fits[0], k)
+        for a, b in zip(across.ratio, inside.ratio, strict=True):
+            finite = np.isfinite(a) & np.isfinite(b)
+            noise += share * sign * float(np.mean(a[finite] - b[finite])) / 2
+            total += float(np.var(a[finite])) / 2
     return float(np.clip(noise / max(total, 1e-300), 0.0, 1.0))
+
+
+def link_share(fit: Fit, k: int) -> float:
+    """Of the numbers fitted to the draws of model k, the share that is in its link."""
+    warp, link = fit.warps[k], fit.links[k]
+    size, p = len(warp.shift), len(link.intercept)
+    n_slopes = p * int(np.count_nonzero(np.any(link.slopes, axis=0)))
+    n_link = n_slopes + p + (p * (p + 1) // 2 if link.root.ndim == 2 else p)
+    n_warp = int(np.count_nonzero(warp.shift))
+    scale = np.asarray(warp.scale)
+    if scale.ndim == 2 and np.count_nonzero(scale - np.diag(np.diag(scale))):
+        n_warp += size * (size + 1) // 2
+    return n_link / max(n_link + n_warp, 1)
 
 
 def halves(n: int) -> tuple[slice, slice]:
