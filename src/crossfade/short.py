@@ -11,7 +11,7 @@ import numpy as np
 
 from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.analysis.summary import Summary, summarise
-from crossfade.analysis.verdict import R_HAT
+from crossfade.analysis.verdict import R_HAT, expected_error
 from crossfade.sampling.joint import Joint
 from crossfade.sampling.own import own_source
 from crossfade.sampling.posterior import SEGMENT
@@ -113,7 +113,7 @@ def short_path(
         legs = legs_of(rungs)
         correlation = 0.0 if frozen else shared_noise(path, sources, rungs, fits, keys[3])
         with np.errstate(all="ignore"):  # a wild ratio spoils an opinion, not the headline; the verdict sees it
-            summary = summarise(legs, "mbar", correlation)
+            summary = _honest(summarise(legs, "mbar", correlation), legs, correlation)
         error = summary.headline.error
         factor = (error / asked.target_se) ** 2
         if factor <= 1:
@@ -142,6 +142,13 @@ def short_path(
             stopped = "it was stopped by hand"
             break
     return Short(legs, summary, tuple(rungs), sources, _of_both(sources), joined, warp, correlation, forecast, stopped)
+
+
+def _honest(summary: Summary, legs: tuple[Leg, ...], correlation: float) -> Summary:
+    """The larger of two errors: over independent chains, and from overlap and autocorrelation."""
+    expected = expected_error(legs) * float(np.sqrt(1 + correlation))
+    headline = summary.headline
+    return summary._replace(headline=headline._replace(error=max(headline.error, expected)))
 
 
 def _affordable(

@@ -9,7 +9,15 @@ from assertions import assert_estimate, rng
 
 from crossfade.analysis.mixing import Mixing
 from crossfade.analysis.summary import summarise
-from crossfade.analysis.verdict import Posterior, hysteresis, judge, pareto_k, reversed_trace, weight_share
+from crossfade.analysis.verdict import (
+    Posterior,
+    expected_error,
+    hysteresis,
+    judge,
+    pareto_k,
+    reversed_trace,
+    weight_share,
+)
 from crossfade.types import Leg
 
 NEAR = GaussianPath(m=0.5, s=0.9, log_c=0.7)  # ends that overlap
@@ -95,6 +103,17 @@ def test_the_way_back_disagrees_where_one_end_was_sampled_wrongly():
     assert abs(healthy.value) < 4 * healthy.error
     wider = hysteresis(halves(NEAR), correlation=0.44)
     assert wider.error == pytest.approx(1.2 * healthy.error)
+
+
+def test_the_expected_error_is_that_over_many_repeats_and_catches_one_too_small():
+    values = [summarise(halves(NEAR, offset=100 + 2 * i), "mbar").headline.value for i in range(60)]
+    legs = halves(NEAR)
+    assert expected_error(legs) == pytest.approx(np.std(values), rel=0.3)
+    slow = halves(NEAR, rho=0.8, offset=300, n_draws=400)
+    assert expected_error(slow) > 1.2 * expected_error(legs) * np.sqrt(100 / 400) * 2
+    headline = summarise(legs, "mbar").headline
+    lying = judge(legs, headline._replace(error=headline.error / 4), (FINE,), 0.05)
+    assert lying.word == "weak" and "below half of what" in lying.reasons[0]
 
 
 def test_a_reversed_trace_estimates_the_opposite():

@@ -65,9 +65,36 @@ def judge(
     for group in [legs] if _are_halves(legs) else [(leg,) for leg in legs]:
         found += _of_ratios(group)
     found += _of_agreement(legs, headline, correlation)
+    expected = expected_error(legs)
+    if 0 < headline.error < expected / 2:
+        found.append(
+            (
+                1,
+                f"The error over chains, {headline.error:.2g}, is below half of what their overlap and autocorrelation "
+                f"let expect, {expected:.2g}.",
+            )
+        )
     level = max((level for level, _ in found), default=0)
     reasons = tuple(reason for own, reason in sorted(found, key=lambda pair: -pair[0]) if own > 0)
     return Verdict(WORDS[level], reasons)
+
+
+def expected_error(legs: tuple[Leg, ...]) -> float:
+    """Bennett's asymptotic error from overlaps and effective draws: variance (2/O - 4)/n per pair of rungs.
+
+    O is the overlap, 1/2 at best, and n the effective draws of both rungs: a second error beside that over chains.
+    """
+    variance = 0.0
+    for leg in legs:
+        tau, samples = ratios(leg.forward)
+        try:
+            shared = neighbour_overlaps(tau, samples)
+        except CrossfadeError:
+            return np.inf
+        worth = [_mixing_of(by_tau(leg.forward, t)).effective for t in tau]
+        pairs = zip(shared, worth[:-1], worth[1:], strict=True)
+        variance += leg.sign**2 * sum(max(2 / max(o, 1e-300) - 4, 0.0) / (a + b) for o, a, b in pairs)
+    return float(np.sqrt(variance))
 
 
 def _are_halves(legs: tuple[Leg, ...]) -> bool:
