@@ -19,7 +19,12 @@ from crossfade.sampling.model import Model
 from crossfade.types import CrossfadeError
 
 
-@pytest.mark.parametrize("name", PAIRS)
+LONG_TO_COMPILE = ("one_parameter", "positive", "correlation")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG_TO_COMPILE else name for name in PAIRS]
+)
 def test_pairs_of_every_kind_meet_their_exact_answers(name):
     m1, m2, truth = PAIRS[name]()
     result = compare(m1, m2, target_se=0.01)
@@ -29,6 +34,7 @@ def test_pairs_of_every_kind_meet_their_exact_answers(name):
         assert_estimate(result.log_bayes_factor, truth + np.log(2), max_error=0.01)
 
 
+@pytest.mark.slow
 def test_unshared_and_unequally_shared_parameters_in_one_pair():
     pair = crossed(**KINDS["scaled"])
     result = compare(*pair, target_se=0.01)

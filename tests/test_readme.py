@@ -34,6 +34,7 @@ def test_the_example_with_numpyro_models_is_right():
     assert result.sharing.shared == ("mu",) and result.sharing.only_2 == ("sd",)
 
 
+@pytest.mark.slow
 def test_the_examples_with_formulas_run():
     shown = run("import crossfade\n" + BLOCKS[1])
     assert abs(shown["result"].log_bayes_factor.value - shown["paper"].log_bayes_factor.value) < 0.5

@@ -99,6 +99,7 @@ def test_a_pair_against_quadrature():
         assert_estimate(result.log_bayes_factor, truth() + 0.1, max_error=0.02)
 
 
+@pytest.mark.slow
 def test_chains_come_home_from_anywhere():
     """From rates that are too high, too low, and too high for some data and too low for others."""
     m1, m2 = pair()
