@@ -18,7 +18,6 @@ from crossfade.sampling import posterior
 from crossfade.sampling.model import Model
 from crossfade.types import CrossfadeError
 
-
 LONG_TO_COMPILE = ("one_parameter", "positive", "correlation")
 
 
