@@ -85,16 +85,8 @@ def choose_warp(path: ShortPath, joined: Union, sources: tuple[Source, Source], 
     """The way to read the shared coordinates whose overlap is best on draws that it was not fitted to."""
     if joined.n_shared == 0:
         return "identity"
-    n = len(sources[0].draws.u)
-    seen, unseen = slice(0, n // 2), slice(n // 2, n)
-    scores = {}
-    for warp in WARPS:
-        one = fit_of(joined, sources, warp, seen)
-        other = fit_of(joined, sources, warp, unseen)
-        scores[warp] = min(overlaps(list(ends(path, sources, (other, one), key))))
-    best = max(scores, key=lambda warp: scores[warp])
-    simplest = next(warp for warp in WARPS if scores[warp] > scores[best] - 0.003)
-    return simplest
+    scores = {warp: min(overlaps(fitted(path, joined, sources, warp, key)[0])) for warp in WARPS}
+    return next(warp for warp in WARPS if scores[warp] > max(scores.values()) - 0.003)  # the simplest of the best
 
 
 def overlaps(rungs: list[Rung]) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,8 +77,7 @@ def demo() -> None:
         "be read with the density of the other; Bennett's ratio of the two is the Bayes factor.\n"
     )
     m1, m2 = linear.radiata()
-    talk = console(stderr=True)
-    result = run(m1, m2, target_se=0.005, seed=0, say=lambda text: talk.print(text, style="dim"))
+    result = run(m1, m2, target_se=0.005, seed=0, say=progress())
     about = {
         "M1": "strength ~ density",
         "M2": "strength ~ density adjusted for resin",
@@ -160,11 +160,8 @@ def compare(
 
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share)}
-    talk = console(stderr=True)
     try:
-        result = run(
-            m1, m2, **settings, **short, log_prior_odds=log_prior_odds, say=lambda text: talk.print(text, style="dim")
-        )
+        result = run(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, say=progress())
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
@@ -226,8 +223,7 @@ def doctor(
     from crossfade.app.checkup import print_checkup
     from crossfade.doctor import check
 
-    talk = console(stderr=True)
-    checkup = check(m1, m2, seed=seed, say=lambda text: talk.print(text, style="dim"))
+    checkup = check(m1, m2, seed=seed, say=progress())
     print_checkup(checkup)
     if not checkup.ok:
         raise typer.Exit(3)
@@ -258,6 +254,12 @@ def estimate(
             warnings=warnings,
         )
     console().print(report(result))
+
+
+def progress() -> Callable[[str], None]:
+    """What a run says while it works: beside the answer, not in it."""
+    talk = console(stderr=True)
+    return lambda text: talk.print(text, style="dim")
 
 
 def keep_compiled() -> None:

@@ -91,13 +91,12 @@ def fit_link(own: np.ndarray, shared: np.ndarray, n_effective: float) -> Link:
 def _root(residual: np.ndarray, dense: bool) -> np.ndarray:
     if not dense:
         return np.maximum(residual.std(axis=0), 1e-10)
-    root = root_covariance(residual[:, :DENSE]) if residual.shape[1] <= DENSE else None
-    if root is None:
-        n, p = residual.shape
-        covariance = np.cov(residual, rowvar=False)
-        weight = n / (n + 5.0 * p)
-        root = np.linalg.cholesky(weight * covariance + (1 - weight) * np.diag(np.diag(covariance)))
-    return root
+    n, p = residual.shape
+    if p <= DENSE:
+        return root_covariance(residual)
+    covariance = np.cov(residual, rowvar=False)
+    weight = n / (n + 5.0 * p)
+    return np.linalg.cholesky(weight * covariance + (1 - weight) * np.diag(np.diag(covariance)))
 
 
 def relevant(own: np.ndarray, shared: np.ndarray, n_effective: float) -> np.ndarray:
