@@ -25,7 +25,6 @@ from crossfade.types import Array, CrossfadeError, Estimate, Result, Theta
 
 FACTORS = 4.0 ** (np.arange(-6, 7) / 6)  # a quarter to four times, 1 exactly in the middle
 FEWEST = 100  # draws that are possible under the new prior
-EFFECTIVE = 20  # draws that share the weight: with fewer, the tail of the weights cannot be fitted
 
 
 class Sensitivity(NamedTuple):
@@ -216,10 +215,7 @@ def _log_weights(old: Prior, new: list[Prior], name: str, draws: dict[str, np.nd
 
 def _tail(log_weight: np.ndarray) -> float:
     """Pareto k, and infinity where there is too little to fit a tail to."""
-    if np.isfinite(log_weight).sum() < FEWEST:
-        return np.inf
-    weight = np.exp(log_weight - log_weight.max())
-    return pareto_k(log_weight) if weight.sum() ** 2 / (weight**2).sum() >= EFFECTIVE else np.inf
+    return pareto_k(log_weight) if np.isfinite(log_weight).sum() >= FEWEST else np.inf
 
 
 def _log_mean(log_weight: np.ndarray) -> Replicates:
