@@ -85,6 +85,16 @@ class Metropolis(Kernel):
         return _choose(log_u, proposal.energy.at(tau) - state.energy.at(tau), proposal, state)
 
 
+class UniformMetropolis(Metropolis):
+    """The same walk with z uniform on [-1, 1] in every parameter: any noise symmetric about 0 will do."""
+
+    def noise(self, key: Array, theta: Theta, tau: Array) -> tuple[Theta, Array]:
+        move, uniform = jax.random.split(key)
+        flat, unravel = ravel_pytree(theta)
+        z = jax.random.uniform(move, flat.shape, flat.dtype, -1.0, 1.0)
+        return unravel(z), -jax.random.exponential(uniform)
+
+
 class HMC(Kernel):
     """Hamiltonian steps in the coordinates whitened by `step`; each trajectory's step size is jittered by 10 %."""
 
