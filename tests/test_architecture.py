@@ -28,14 +28,20 @@ MAY_IMPORT = {
     "doctor": {"types", "sampling", "analysis", "auto", "short", "evidence", "compare"},
     "short": {"types", "sampling", "analysis", "steps"},
     "sensitivity": {"types", "sampling", "analysis"},
-    "app": {"types", "data", "sampling", "analysis", "models", "bridges", "compare", "doctor", "sensitivity"},
+    "experiments": {"types", "data", "sampling", "analysis", "models", "compare", "auto"},
+    "app": {"experiments", "types", "data", "sampling", "analysis", "models", "bridges", "compare", "doctor", "sensitivity"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300
 # xarray finds these by name when a run is stored, and pip must know.
 ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
-EXTRAS = {"pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"}, "plot": {"crossfade.app.plots"}}
+EXTRAS = {
+    "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"},
+    "plot": {"crossfade.app.plots", "crossfade.experiments.charts"},
+    "circadian": {"crossfade.experiments.circadian.simulate", "crossfade.experiments.circadian.regression"},
+}
+IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported
 LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
 
 
@@ -177,7 +183,8 @@ def test_public_names_resolve():
 
 
 def names_of(requirements: list[str]) -> set[str]:
-    return {requirement.split(">=")[0].strip().replace("-", "_") for requirement in requirements}
+    names = (requirement.split(">=")[0].strip().replace("-", "_") for requirement in requirements)
+    return {IMPORT_NAMES.get(name, name) for name in names}
 
 
 def foreign(module: str) -> set[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +11,8 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
+from crossfade.app.paper import paper
+from crossfade.app.process import keep_compiled, progress
 from crossfade.app.table import NO_ANSWER, console, number, report, with_error
 from crossfade.types import CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
@@ -256,20 +256,7 @@ def estimate(
     console().print(report(result))
 
 
-def progress() -> Callable[[str], None]:
-    """What a run says while it works: beside the answer, not in it."""
-    talk = console(stderr=True)
-    return lambda text: talk.print(text, style="dim")
-
-
-def keep_compiled() -> None:
-    """Keep compiled programs between runs: compiling takes longer than most runs."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(home / "crossfade" / "jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+app.command()(paper)
 
 
 def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], warning: str) -> Result:

@@ -1,0 +1,58 @@
+"""What a set of independent runs says: bias and variance apart, each with its error, and ratios of variances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from scipy.stats import f as fisher
+
+ABOUT = ["method", "ladder", "start", "rungs", "n_iter"]
+
+
+def of_runs(runs: pandas.DataFrame, by: list[str] = ABOUT) -> pandas.DataFrame:
+    """One row per setting: bias, variance and mean absolute error over its runs, and the cost of a run."""
+
+    def one(group: pandas.DataFrame) -> pandas.Series:
+        off = group["estimate"] - group["truth"]
+        n = len(group)
+        variance = float(group["estimate"].var(ddof=1))
+        found = {
+            "runs": n,
+            "mean": group["estimate"].mean(),
+            "bias": off.mean(),
+            "bias_error": np.sqrt(variance / n),
+            "variance": variance,
+            "mae": off.abs().mean(),
+            "mae_sd": off.abs().std(ddof=1),
+            "cpu": group["cpu"].mean(),
+        }
+        if "evaluations" in group:
+            found["evaluations"] = group["evaluations"].mean()
+        # The mean square error times the cost does not depend on the length of a run that has converged.
+        return pandas.Series({**found, "mse_x_cpu": (off**2).mean() * found["cpu"]})
+
+    by = [column for column in by if column in runs]
+    return runs.groupby(by, dropna=False, sort=False)[list(runs.columns)].apply(one).reset_index()
+
+
+def ratio_interval(n_above: float, n_below: float, ratio: float, level: float = 0.95) -> tuple[float, float]:
+    """Of a ratio of two variances of normal runs: Fisher's F with n - 1 degrees of freedom each."""
+    half = (1 - level) / 2
+    low, high = fisher.ppf([half, 1 - half], n_above - 1, n_below - 1)
+    return ratio / float(high), ratio / float(low)
+
+
+def ratios(summary: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
+    """Variance of each method over that of NETI-DIFF (sigmoid ladder, from M1) with the same settings `by`."""
+    ours = (summary["method"] == "NETI-DIFF") & (summary["ladder"] == "sigmoid") & (summary["start"] == "M1")
+    pairs = summary[summary["method"].str.startswith("TI")].merge(summary[ours], on=by, suffixes=("", "_neti"))
+    table = pairs[[*by, "method", "rungs"]].copy()
+    table["ratio"] = pairs["variance"] / pairs["variance_neti"]
+    bounds = [
+        ratio_interval(a, b, r) for a, b, r in zip(pairs["runs"], pairs["runs_neti"], table["ratio"], strict=True)
+    ]
+    table[["low", "high"]] = np.array(bounds).reshape(-1, 2)
+    table["at_equal_cpu"] = table["ratio"] * pairs["cpu"] / pairs["cpu_neti"]
+    table["at_equal_evaluations"] = table["ratio"] * pairs["evaluations"] / pairs["evaluations_neti"]
+    table["mse_ratio"] = (pairs["variance"] + pairs["bias"] ** 2) / (pairs["variance_neti"] + pairs["bias_neti"] ** 2)
+    return table
