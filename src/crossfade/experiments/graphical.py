@@ -1,0 +1,113 @@
+"""Gaussian graphical models: wildtype against mutant network of seven genes, by the strength of two edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas
+
+from crossfade.experiments import charts
+from crossfade.experiments.jobs import Job, Rows
+from crossfade.experiments.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff
+from crossfade.models import graphical
+
+TITLE = "Gaussian graphical models"
+BETAS = tuple(round(0.1 * i, 1) for i in range(11))
+N_DATA_SETS = 10
+LENGTH = {False: 20_000, True: 100_000}
+N_POPULATION = 2_000  # data sets over which the exact answer is averaged
+
+
+def problem(beta: float, data_set: int) -> Problem:
+    m1, m2 = graphical.pair(beta, seed=data_set)
+    return Problem(m1, m2, graphical.metropolis, graphical.log_bayes_factor(m1, m2))
+
+
+def sweep(beta: float, n_iter: int, n_runs: int) -> Rows:
+    found: Rows = []
+    for data_set in range(N_DATA_SETS):
+        key = jax.random.fold_in(jax.random.key(data_set), round(10 * beta))
+        own = neti_diff(problem(beta, data_set), n_iter, n_runs, key)
+        found += [{"beta": beta, "data_set": data_set, **row} for row in own]
+    return found
+
+
+def default(beta: float, n_runs: int) -> Rows:
+    found = default_method(problem(beta, 0), n_runs, 1, 0.01)
+    return [{"beta": beta, "data_set": 0, **row} for row in found]
+
+
+def population(beta: float) -> Rows:
+    """The exact log Bayes factors of many data sets: what the paper's ten are a sample of."""
+    exact = [graphical.log_bayes_factor(*graphical.pair(beta, seed=10_000 + i)) for i in range(N_POPULATION)]
+    about = {"beta": beta, "method": "exact", "estimate": float(np.mean(exact))}
+    return [{**about, "spread": float(np.std(exact, ddof=1)), "error": float(np.std(exact) / np.sqrt(len(exact)))}]
+
+
+def jobs(full: bool, n_runs: int) -> list[Job]:
+    found = []
+    for beta in BETAS:
+        own = {"beta": beta}
+        found.append(
+            Job(f"sweep-{beta}", f"{__name__}:sweep", {**own, "n_iter": LENGTH[full], "n_runs": max(n_runs, 8)})
+        )
+        found.append(Job(f"population-{beta}", f"{__name__}:population", own))
+    return [*found, *(Job(f"default-{b}", f"{__name__}:default", {"beta": b, "n_runs": 1}) for b in BETAS)]
+
+
+def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
+    """Per data set: mean over runs, its error and its distance from the exact answer; and the means over data sets."""
+    sweeps = runs[runs["method"] == NETI_DIFF]
+    sets = sweeps.groupby(["beta", "data_set"]).agg(
+        estimate=("estimate", "mean"), sd=("estimate", "std"), runs=("run", "size"), exact=("truth", "first")
+    )
+    sets["error"] = sets["sd"] / np.sqrt(sets["runs"])
+    sets["sigmas"] = (sets["estimate"] - sets["exact"]) / sets["error"]
+    sets = sets.reset_index()
+    by_beta = sets.groupby("beta").agg(
+        neti_diff=("estimate", "mean"),
+        sd=("estimate", "std"),
+        exact=("exact", "mean"),
+        worst_sigmas=("sigmas", lambda z: z.abs().max()),
+        worst_error=("error", "max"),
+    )
+    many = runs[runs["method"] == "exact"].set_index("beta")
+    by_beta["population"], by_beta["population_error"] = many["estimate"], many["error"]
+    ours = runs[runs["method"] == AUTO].groupby("beta").first()
+    by_beta["auto_off"], by_beta["auto_error"] = ours["estimate"] - ours["truth"], ours["error"]
+    by_beta["auto_verdict"] = ours["verdict"]
+    return {"summary": by_beta.reset_index(), "data-sets": sets}
+
+
+def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
+    written: list[Path] = []
+    found = tables(runs)
+    table, sets = found["summary"], found["data-sets"]
+    text = f"{TITLE}: log Bayes factor of wildtype over mutant, {N_DATA_SETS} data sets of 100"
+    with charts.figure(folder, "graphical", (8.8, 4.0), text, written) as drawn:
+        left, right = drawn.subplots(1, 2, width_ratios=(3, 2))
+        left.axhline(0, color=charts.INK, lw=0.9, ls=":")
+        left.plot(
+            table["beta"], table["population"], color=charts.INK, lw=1.2, label=f"exact, {N_POPULATION:,} data sets"
+        )
+        left.plot(table["beta"], table["exact"], "x", color=charts.INK, ms=7, label="exact, these data sets")
+        left.errorbar(
+            table["beta"], table["neti_diff"], table["sd"], fmt="o", color=charts.COLOURS[NETI_DIFF], ms=4, capsize=2,
+            label="NETI-DIFF, sd over data sets",
+        )  # fmt: skip
+        left.set(xlabel="coefficient of the two edges in dispute", ylabel="log Bayes factor")
+        left.legend()
+        inset = left.inset_axes((0.08, 0.36, 0.36, 0.3))
+        near = table[table["beta"] <= 0.31]
+        inset.axhline(0, color=charts.INK, lw=0.9, ls=":")
+        inset.plot(near["beta"], near["population"], color=charts.INK, lw=1.2)
+        inset.plot(near["beta"], near["neti_diff"], "o", color=charts.COLOURS[NETI_DIFF], ms=4)
+        inset.set_title("the sign changes between 0.1 and 0.2", fontsize=8, loc="left")
+        inset.tick_params(labelsize=8)
+        right.axhspan(-2, 2, color=charts.PALE, alpha=0.6, lw=0)
+        right.plot(sets["beta"], sets["sigmas"], "o", color=charts.COLOURS[NETI_DIFF], ms=3, alpha=0.7)
+        right.set(xlabel="coefficient", ylabel="(NETI-DIFF - exact) / standard error", ylim=(-5, 5))
+        right.set_title("each data set against its exact answer", loc="left")
+    return written
