@@ -6,6 +6,8 @@ import pytest
 from crossfade.data import NAMES, load
 from crossfade.types import CrossfadeError
 
+CLOCK = ("GI", "LHY", "NI", "PRR7", "PRR9", "TOC1", "Y")
+
 
 @pytest.mark.parametrize(
     ("name", "n_rows", "columns"),
@@ -14,6 +16,7 @@ from crossfade.types import CrossfadeError
         ("pima", 532, ["npreg", "glu", "bp", "skin", "bmi", "ped", "age", "y", "source"]),
         ("radiocarbon", 343, ["rc_age", "precision", "cal_age"]),
         ("galaxy", 82, ["velocity", "velocity_mass"]),
+        ("circadian", 1430, ["network", "instance", "condition", "time", *CLOCK, "LightP", *(f"d{g}" for g in CLOCK)]),
     ],
 )
 def test_shape(name, n_rows, columns):
@@ -24,7 +27,7 @@ def test_shape(name, n_rows, columns):
 
 
 def test_all_names_are_tested():
-    assert NAMES == ("radiata", "pima", "radiocarbon", "galaxy")
+    assert NAMES == ("radiata", "pima", "radiocarbon", "galaxy", "circadian")
 
 
 def test_radiata_has_the_right_rows_1_and_9():

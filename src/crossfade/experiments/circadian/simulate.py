@@ -16,6 +16,12 @@ OMEGA = 100  # molecules per unit of concentration, as in the published runs
 MAX_STEPS = 10**9  # between two samples; five days are some 65 000 events, and COPASI stops at 10 000 unless told
 
 
+def start_counts(omega: int = OMEGA) -> dict[str, int]:
+    """Whole molecules at 0 h."""
+    # Rounded first: 0.29 * 100 is 28.999999999999996.
+    return {species: int(round(start * omega, 9)) for species, start in START.items()}
+
+
 def _day(dusk: float) -> str:
     """`design.day` in the words of COPASI."""
     if dusk in (0, 24):
@@ -39,9 +45,7 @@ def build(condition: Condition, values: Mapping[str, float], omega: int = OMEGA)
     basico.add_compartment("cell", initial_size=omega, model=model)
     switch = f"if({{Time}} < {condition.until}, {_day(12)}, {_day(condition.dusk)})"
     basico.add_parameter("L", type="assignment", expression=switch, model=model)
-    for species, start in START.items():
-        # Rounded first: 0.29 * 100 is 28.999999999999996.
-        count = np.floor(round(start * omega, 9))
+    for species, count in start_counts(omega).items():
         basico.add_species(species, compartment_name="cell", initial_concentration=count / omega, model=model)
     for name, (change, rate) in REACTIONS.items():
         law = infix(rate, values)
