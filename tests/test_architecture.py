@@ -38,7 +38,7 @@ ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
     "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"},
-    "plot": {"crossfade.app.plots", "crossfade.experiments.charts"},
+    "plot": {"crossfade.app.plots", "crossfade.experiments.charts", "crossfade.experiments.biopathway_figures"},
     "circadian": {"crossfade.experiments.circadian.simulate", "crossfade.experiments.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported
