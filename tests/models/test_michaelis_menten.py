@@ -44,19 +44,25 @@ PAIRS = {
 
 
 def conditionals(kernel, theta, tau):
-    """Log densities up to constants of the targets of the three exact moves, as functions of the moved parameter."""
+    """Log densities up to constants of the targets of the exact moves, as functions of the moved parameter."""
     union = kernel.union
     rates, s2, d2 = union.rates(theta), theta["variance"], theta["ridge"]
-    sums = union.sums(union.constants(theta))
-    squares, away = union.weights(tau) @ union.squares(sums, rates), jnp.sum((rates - 1) ** 2)
+    gram = union.gram(union.columns(union.constants(theta))[0])
+    squares = sum(w * square for w, square in zip(union.weights(tau), union.squares(gram, rates), strict=True))
+    away = sum((rate - 1) ** 2 for rate in rates)
+    of_rates = kernel.conditionals(gram, s2, d2, tau)
+    # Phi_old / Phi_new is corrected for; "passes" has no say in that where it lets everything through
+    corrects = not kernel.passes(jnp.asarray(1.0), jnp.asarray(0.5), jnp.asarray(1.0))
 
     def of_rate(j):
-        mean, sd = (float(x) for x in kernel.rate(j, sums, rates, s2, d2, tau))
-        return lambda v: stats.norm.logpdf(v, mean, sd)
+        centre, others, variance = of_rates[j]
+        mean = centre - sum(weight * rates[i] for i, weight in others.items())
+        return lambda v: stats.norm.logpdf(v, mean, np.sqrt(variance))
 
     def of_scale(shape, rate, other):
         def log_density(x):
-            return stats.invgamma.logpdf(x, shape, scale=rate) - union.size * np.log(kernel.normaliser(other * x))
+            log_mass = stats.norm.logcdf(1 / np.sqrt(other * x))
+            return stats.invgamma.logpdf(x, shape, scale=rate) - corrects * union.size * log_mass
 
         return log_density
 

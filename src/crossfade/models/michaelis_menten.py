@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
+from jax.scipy.special import gammaln as jax_gammaln
 from numpyro import distributions as dist
+from scipy.special import gammaln
+from scipy.stats import norm
 
-from crossfade.models.sweep import LARGEST, LOG_2PI, PrintedSweep, Sweep, Union, saturation
+from crossfade.models.sweep import LARGEST, LOG_2PI, PrintedSweep, Sweep, Union, response
 from crossfade.sampling.model import Model, NoData
 from crossfade.sampling.path import Path, direct
 from crossfade.types import Array, CrossfadeError, Estimate, Theta
@@ -44,7 +46,7 @@ class ScalePrior(dist.InverseGamma):
     def log_prob(self, value: Array, intermediates: Any = None) -> Array:
         a, b = self.concentration, self.rate
         safe = jnp.clip(value, 1 / LARGEST, LARGEST)
-        log_density = a * jnp.log(b) - gammaln(a) - (a + 1) * jnp.log(safe) - b / safe
+        log_density = a * jnp.log(b) - jax_gammaln(a) - (a + 1) * jnp.log(safe) - b / safe
         return jnp.where(value == safe, log_density, -jnp.inf)
 
 
@@ -85,8 +87,7 @@ class Kinetics(eqx.Module):
     def __call__(self, theta: Theta) -> Array:
         fitted = -theta["degradation"] * self.own
         for x, name, sign in zip(self.x, self.regulators, self.signs, strict=True):
-            share = saturation(x, theta[f"constant_{name}"])
-            fitted = fitted + theta[f"rate_{name}"] * (share if sign > 0 else 1 - share)
+            fitted = fitted + theta[f"rate_{name}"] * response(x, theta[f"constant_{name}"], sign < 0)
         squares = jnp.sum((self.y - fitted) ** 2)
         variance = jnp.clip(theta["variance"], 1 / LARGEST, LARGEST)  # beyond, its prior is 0
         log_density = -len(self.y) / 2 * (LOG_2PI + jnp.log(variance)) - squares / (2 * variance)
@@ -175,14 +176,20 @@ def union(m1: Model, m2: Model) -> Union:
             raise CrossfadeError(
                 "the model without data has regulators that the other has not: pass without_data(m), m"
             )
+    uses = [(0, *(j + 1 for j, name in enumerate(columns) if f"rate_{name}" in m.names)) for m in (m1, m2)]
+    a_s, b_s, a_d, b_d, v = seen[0].hyper
+    s = len(columns) + 1
+    log_constant = sum(a * np.log(b) - gammaln(a) for a, b in ((a_s, b_s), (a_d, b_d))) - s / 2 * LOG_2PI
+    log_constant -= (s - 1) * (np.log(2 * np.pi * v) / 2 + norm.logcdf(v**-0.5))
     return Union(
         seen[0].y,
-        seen[0].own,
+        -seen[0].own,
         np.array([x for x, _ in columns.values()]).reshape(len(columns), len(seen[0].y)),
-        np.array([float(sign < 0) for _, sign in columns.values()]),
-        np.array([[1.0, *(float(f"rate_{name}" in m.names) for name in columns)] for m in (m1, m2)]),
+        np.array([sign < 0 for _, sign in columns.values()], bool),
         np.array([float(len(end.y)) if isinstance(end, Kinetics) else 0.0 for end in ends]),
         seen[0].hyper,
+        np.asarray(log_constant),
+        (uses[0], uses[1]),
         tuple(columns),
     )
 
