@@ -55,13 +55,13 @@ def beta(edge: Edge) -> str:
 class EdgeNormal(eqx.Module):
     """beta_jm | v_m ~ N(0, v_m)."""
 
-    log_variance: str = eqx.field(static=True)
+    node: int = eqx.field(static=True)  # m, from 0
 
     def __str__(self) -> str:
-        return f"Normal(0, exp({self.log_variance} / 2))"
+        return f"Normal(0, exp(log_variance[{self.node}] / 2))"
 
     def __call__(self, theta: Theta) -> dist.Distribution:
-        return dist.Normal(0.0, jnp.exp(theta[self.log_variance] / 2))
+        return dist.Normal(0.0, jnp.exp(theta["log_variance"][self.node] / 2))
 
 
 class NetworkLikelihood(eqx.Module):
@@ -80,14 +80,9 @@ class NetworkLikelihood(eqx.Module):
         return jnp.sum((self.root - (self.sources * coefficients) @ self.child) ** 2, axis=0)
 
     def __call__(self, theta: Theta) -> Array:
-        log_variance = stack(theta, log_variances(self.order))
+        log_variance = theta["log_variance"]
         terms = len(self.x) * (LOG_2PI + log_variance) + self.squares(theta) * jnp.exp(-log_variance)
         return -jnp.sum(terms) / 2
-
-
-def log_variances(order: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the log variances of all nodes."""
-    return tuple(f"log_variance_{node}" for node in order)
 
 
 def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = GENES, *, df: float = 10.0) -> Model:
@@ -108,33 +103,31 @@ def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = 
         if order.index(parent) >= order.index(child):
             raise CrossfadeError(f"{parent} is a parent of {child} but comes after it: order= takes parents first")
     _, root = np.linalg.qr(x)
-    priors: dict[str, Any] = {}
-    for m, name in enumerate(log_variances(order), start=1):
-        priors[name] = LogInverseGamma(np.asarray((df - len(order) + m) / 2), np.asarray(0.5))
-    child_of = np.zeros((len(edges), len(order)))
-    for i, edge in enumerate(edges):
-        priors[beta(edge)] = EdgeNormal(f"log_variance_{edge[1]}")
-        child_of[i, order.index(edge[1])] = 1.0
+    shapes = (df - len(order) + np.arange(1, len(order) + 1)) / 2
+    priors: dict[str, Any] = {"log_variance": LogInverseGamma(shapes, np.full(len(order), 0.5))}
+    children = [order.index(child) for _, child in edges]
+    priors |= {beta(edge): EdgeNormal(m) for edge, m in zip(edges, children, strict=True)}
     sources = root[:, [order.index(parent) for parent, _ in edges]]
-    return Model(priors, NetworkLikelihood(x, root, sources, child_of, order, edges), gibbs, x)
+    return Model(priors, NetworkLikelihood(x, root, sources, np.eye(len(order))[children], order, edges), gibbs, x)
 
 
 def network(m1: Model, m2: Model) -> Network:
     """The closed-form path between two networks (one of them may have seen no data)."""
     if tempered := matched(m1, m2).tempered:
         raise CrossfadeError(f"{tempered} have other priors in M2 than in M1: give both networks the same df")
-    priors = {**m1.priors, **m2.priors}
-    variances = tuple(name for name in m1.names if isinstance(priors[name], LogInverseGamma))
-    into = {
-        v: tuple(b for b, p in priors.items() if isinstance(p, EdgeNormal) and p.log_variance == v) for v in variances
-    }
-    gamma = np.array([[float(priors[v].concentration), float(priors[v].rate)] for v in variances])
-    nodes = [(_regression(m1, v, into[v]), _regression(m2, v, into[v])) for v in variances]
+    seen = [m.log_likelihood for m in (m1, m2) if not isinstance(m.log_likelihood, NoData)]
+    if len({likelihood.order for likelihood in seen}) != 1:
+        raise CrossfadeError("the two networks are not of the same nodes in the same order: give both one order=")
+    variance = m1.priors["log_variance"]
+    edges = {name: prior.node for m in (m1, m2) for name, prior in m.priors.items() if name != "log_variance"}
+    into = [tuple(name for name, node in edges.items() if node == m) for m in range(len(seen[0].order))]
+    nodes = [(_regression(m1, m, into[m]), _regression(m2, m, into[m])) for m in range(len(into))]
     n_1, n_2 = (0 if isinstance(m.log_likelihood, NoData) else len(m.log_likelihood.x) for m in (m1, m2))
-    return network_of(nodes, (n_1, n_2), gamma, sum(into.values(), ()), variances)
+    gamma = np.stack([variance.concentration, variance.rate], axis=1)
+    return network_of(nodes, (n_1, n_2), gamma, sum(into, ()))
 
 
-def _regression(m: Model, log_variance: str, betas: tuple[str, ...]) -> Regression:
+def _regression(m: Model, node: int, betas: tuple[str, ...]) -> Regression:
     """One node's compressed data, with columns of zeros for the edges that this model lacks."""
     likelihood = m.log_likelihood
     if isinstance(likelihood, NoData):
@@ -144,7 +137,7 @@ def _regression(m: Model, log_variance: str, betas: tuple[str, ...]) -> Regressi
     for i, name in enumerate(betas):
         if name in own:
             rows[:, i] = likelihood.sources[:, own.index(name)]
-    return Regression(rows, likelihood.root[:, log_variances(likelihood.order).index(log_variance)])
+    return Regression(rows, likelihood.root[:, node])
 
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
@@ -169,11 +162,9 @@ def log_evidence(m: Model) -> float:
     -n/2 log 2 pi - log|H| / 2 + a log b + log Gamma(a + n/2) / Gamma(a) - (a + n/2) log(b + q/2), with D the parents'
     columns, H = I + D'D and q = x'x - x'D H^-1 D'x.
     """
-    likelihood = m.log_likelihood
+    likelihood, prior = m.log_likelihood, m.priors["log_variance"]
     n, total = len(likelihood.x), 0.0
-    for node, name in zip(likelihood.order, log_variances(likelihood.order), strict=True):
-        a, b = float(m.priors[name].concentration), float(m.priors[name].rate)
-        x = likelihood.root[:, likelihood.order.index(node)]
+    for node, x, a, b in zip(likelihood.order, likelihood.root.T, prior.concentration, prior.rate, strict=True):
         d = likelihood.sources[:, [child == node for _, child in likelihood.edges]]
         h = np.eye(d.shape[1]) + d.T @ d
         q = x @ x - x @ d @ np.linalg.solve(h, d.T @ x)

@@ -179,12 +179,12 @@ class Labels(Block):
     def noise(self, key: Array, tau: Array) -> Array:
         return jax.random.uniform(key, (len(self.part.y),))
 
-    def _log_p(self, theta: Theta, tau: Array) -> Array:
+    def log_p(self, theta: Theta, tau: Array) -> Array:
         weight, mean, precision = (self.part.of(theta, name) for name in ("weight", "mean", "precision"))
         return jnp.log(weight)[:, None] + self.part.share(tau) * _log_normal(self.part.y, mean, precision)
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
-        log_p = self._log_p(theta, tau)
+        log_p = self.log_p(theta, tau)
         p = jnp.exp(log_p - jnp.max(log_p, axis=0))
         below = [p[0]]
         for k in range(1, self.part.n_components):
@@ -195,27 +195,8 @@ class Labels(Block):
         return self.part.named("z", z)
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
-        log_p = self._log_p(theta, tau)
+        log_p = self.log_p(theta, tau)
         return _pick(self.part.of(theta, "z"), log_p - logsumexp(log_p, axis=0))
-
-
-class Weights(Block):
-    """weight ~ Dirichlet(c + n_k), from gamma variates."""
-
-    part: Part
-
-    def noise(self, key: Array, tau: Array) -> Attempts:
-        return attempts(key, self.part.n_components)
-
-    def _shape(self, theta: Theta) -> Array:
-        return self.part.concentration + jnp.sum(self.part.members(theta), axis=1)
-
-    def draw(self, noise: Attempts, theta: Theta, tau: Array) -> Theta:
-        gammas = gamma_from(noise, self._shape(theta))
-        return self.part.named("weight", gammas / jnp.sum(gammas))
-
-    def log_prob(self, theta: Theta, tau: Array) -> Array:
-        return dist.Dirichlet(self._shape(theta)).log_prob(self.part.of(theta, "weight"))
 
 
 class Means(Block):
@@ -226,43 +207,50 @@ class Means(Block):
     def noise(self, key: Array, tau: Array) -> Array:
         return jax.random.normal(key, (self.part.n_components,))
 
-    def _mean_and_precision(self, theta: Theta, tau: Array) -> tuple[Array, Array]:
+    def mean_and_precision(self, theta: Theta, tau: Array) -> tuple[Array, Array]:
         members, precision = self.part.members(theta), self.part.of(theta, "precision")
         felt = self.part.share(tau) * precision
         total = felt * jnp.sum(members, axis=1) + self.part.mean_precision
         return felt * (members @ self.part.y) / total, total
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
-        mean, precision = self._mean_and_precision(theta, tau)
+        mean, precision = self.mean_and_precision(theta, tau)
         return self.part.named("mean", mean + noise / jnp.sqrt(precision))
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
-        mean, precision = self._mean_and_precision(theta, tau)
+        mean, precision = self.mean_and_precision(theta, tau)
         value = self.part.of(theta, "mean")
         return jnp.sum(jnp.log(precision) - LOG_2PI - precision * (value - mean) ** 2) / 2
 
 
-class Precisions(Block):
-    """precision_k ~ Gamma(a + t n_k / 2, b + t SS_k / 2): its shape depends on the state."""
+class WeightsAndPrecisions(Block):
+    """weight ~ Dirichlet(c + n_k) and precision_k ~ Gamma(a + t n_k / 2, b + t SS_k / 2), independent given the rest.
+
+    One block, since all of them come from gamma variates whose shapes depend on the state.
+    """
 
     part: Part
 
     def noise(self, key: Array, tau: Array) -> Attempts:
-        return attempts(key, self.part.n_components)
+        return attempts(key, 2 * self.part.n_components)
 
-    def _shape_and_rate(self, theta: Theta, tau: Array) -> tuple[Array, Array]:
-        members, mean = self.part.members(theta), self.part.of(theta, "mean")
-        share = self.part.share(tau)
+    def shapes_and_rate(self, theta: Theta, tau: Array) -> tuple[Array, Array, Array]:
+        """Shapes of the weights; shapes and rates of the precisions."""
+        members, mean, share = self.part.members(theta), self.part.of(theta, "mean"), self.part.share(tau)
+        counts = jnp.sum(members, axis=1)
         squares = jnp.sum(members * (self.part.y - mean[:, None]) ** 2, axis=1)
-        return self.part.gamma[0] + share * jnp.sum(members, axis=1) / 2, self.part.gamma[1] + share * squares / 2
+        shape, rate = self.part.gamma
+        return self.part.concentration + counts, shape + share * counts / 2, rate + share * squares / 2
 
     def draw(self, noise: Attempts, theta: Theta, tau: Array) -> Theta:
-        shape, rate = self._shape_and_rate(theta, tau)
-        return self.part.named("precision", gamma_from(noise, shape) / rate)
+        *shapes, rate = self.shapes_and_rate(theta, tau)
+        weight, precision = jnp.split(gamma_from(noise, jnp.concatenate(shapes)), 2)
+        return self.part.named("weight", weight / jnp.sum(weight)) | self.part.named("precision", precision / rate)
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
-        shape, rate = self._shape_and_rate(theta, tau)
-        return jnp.sum(dist.Gamma(shape, rate).log_prob(self.part.of(theta, "precision")))
+        of_weight, shape, rate = self.shapes_and_rate(theta, tau)
+        log_p = dist.Dirichlet(of_weight).log_prob(self.part.of(theta, "weight"))
+        return log_p + jnp.sum(dist.Gamma(shape, rate).log_prob(self.part.of(theta, "precision")))
 
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
@@ -271,7 +259,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
         raise CrossfadeError(f"{tempered} have other priors in M2 than in M1: give both mixtures the same priors")
     priors = {**m1.priors, **m2.priors}
     parts = [_part(priors, prior, (m1, m2)) for prior in priors.values() if isinstance(prior, AllocationPrior)]
-    return Gibbs(tuple(kind(part) for part in parts for kind in (Labels, Weights, Means, Precisions)))
+    return Gibbs(tuple(kind(part) for part in parts for kind in (Labels, Means, WeightsAndPrecisions)))
 
 
 def _part(priors: dict[str, Any], z: AllocationPrior, models: tuple[Model, Model]) -> Part:

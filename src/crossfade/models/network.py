@@ -36,7 +36,8 @@ class LogInverseGamma(Distribution):
         super().__init__(jnp.shape(concentration), validate_args=validate_args)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        return jnp.log(self.rate) - jnp.log(jax.random.gamma(key, self.concentration, sample_shape + self.batch_shape))
+        shapes = jnp.broadcast_to(self.concentration, sample_shape + self.batch_shape)
+        return jnp.log(self.rate) - jnp.log(standard_gamma(key, shapes))
 
     def log_prob(self, value: Array) -> Array:
         constant = self.concentration * jnp.log(self.rate) - gammaln(self.concentration)
@@ -59,7 +60,6 @@ class Network(eqx.Module):
     rate: np.ndarray
     child: np.ndarray  # [edge, node]
     betas: tuple[str, ...] = eqx.field(static=True)
-    variances: tuple[str, ...] = eqx.field(static=True)
 
     def mix(self, tau: Array, pair: Array) -> Array:
         return (1 - tau) * pair[0] + tau * pair[1]
@@ -80,7 +80,7 @@ class Network(eqx.Module):
         of = Marginal(self)
         shape, rate = of.shape(tau), of.rate({}, tau)
         constants = self.shape * jnp.log(self.rate) - gammaln(self.shape) + gammaln(shape) - shape * jnp.log(rate)
-        n_data = len(self.variances) * self.mix(tau, self.n)
+        n_data = len(self.shape) * self.mix(tau, self.n)
         return jnp.sum(constants) - (n_data * LOG_2PI + self.pencil.log_det(tau)) / 2
 
 
@@ -96,7 +96,6 @@ def network_of(
     n: tuple[int, int],
     gamma: np.ndarray,
     betas: tuple[str, ...],
-    variances: tuple[str, ...],
 ) -> Network:
     """All nodes in the bases in which both of their ends are sums of squares; betas come node by node."""
     pencils, inverses, origins, shifts, least = [], [], [], [], []
@@ -123,7 +122,6 @@ def network_of(
         rate=gamma[:, 1],
         child=np.repeat(np.eye(len(nodes)), sizes, axis=0),
         betas=betas,
-        variances=variances,
     )
 
 
@@ -137,7 +135,7 @@ class Coefficients(Block):
 
     def _spread(self, theta: Theta, tau: Array) -> Array:
         """Standard deviations of u."""
-        log_variance = self.network.child @ stack(theta, self.network.variances)
+        log_variance = self.network.child @ theta["log_variance"]
         return jnp.exp(log_variance / 2) / jnp.sqrt(self.network.pencil.weights(tau))
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
@@ -164,16 +162,13 @@ class Variances(Block):
         return self.network.rate + self.network.squares(self.network.position(theta), tau) / 2
 
     def noise(self, key: Array, tau: Array) -> Array:
-        shape = self.shape(tau)
-        return jax.vmap(standard_gamma)(jax.random.split(key, len(shape)), shape)
+        return standard_gamma(key, self.shape(tau))
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
-        values = jnp.log(self.rate(theta, tau)) - jnp.log(noise)
-        return {name: values[m] for m, name in enumerate(self.network.variances)}
+        return {"log_variance": jnp.log(self.rate(theta, tau)) - jnp.log(noise)}
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
-        values = stack(theta, self.network.variances)
-        return jnp.sum(LogInverseGamma(self.shape(tau), self.rate(theta, tau)).log_prob(values))
+        return jnp.sum(LogInverseGamma(self.shape(tau), self.rate(theta, tau)).log_prob(theta["log_variance"]))
 
 
 class Marginal(Variances):

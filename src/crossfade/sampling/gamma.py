@@ -40,12 +40,12 @@ def gamma_from(noise: Attempts, shape: Array) -> Array:
 
 
 def standard_gamma(key: Array, shape: Array | float) -> Array:
-    """One draw of Gamma(shape, rate 1) (Marsaglia & Tsang 2000), written so that vmap runs all lanes at once."""
+    """Draws of Gamma(shape, rate 1) (Marsaglia & Tsang 2000), written so that vmap runs all lanes at once."""
     boost, loop = jax.random.split(key)
     above = _above_1(shape)
     nothing_yet = jnp.zeros_like(above)
     cube = _until_accepted(loop, above, nothing_yet > 0, nothing_yet)
-    return (above - 1 / 3) * cube * _shrink(-jax.random.exponential(boost), shape)
+    return (above - 1 / 3) * cube * _shrink(-jax.random.exponential(boost, above.shape), shape)
 
 
 def _above_1(shape: Array | float) -> Array:
