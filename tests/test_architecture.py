@@ -29,7 +29,18 @@ MAY_IMPORT = {
     "short": {"types", "sampling", "analysis", "steps"},
     "sensitivity": {"types", "sampling", "analysis"},
     "experiments": {"types", "data", "sampling", "analysis", "models", "compare", "auto"},
-    "app": {"experiments", "types", "data", "sampling", "analysis", "models", "bridges", "compare", "doctor", "sensitivity"},
+    "app": {
+        "types",
+        "data",
+        "sampling",
+        "analysis",
+        "models",
+        "bridges",
+        "compare",
+        "doctor",
+        "sensitivity",
+        "experiments",
+    },
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300

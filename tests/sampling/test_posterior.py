@@ -10,7 +10,7 @@ from worlds import key
 
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.posterior import SEGMENT, advance, begin, root_covariance, warm_up, whiten
+from crossfade.sampling.posterior import SEGMENT, Draws, advance, begin, rescued, root_covariance, warm_up, whiten
 from crossfade.sampling.precision import float64
 from crossfade.types import CrossfadeError
 
@@ -112,3 +112,40 @@ def test_mixing_sees_chains_apart_and_coordinates_that_stand_still():
     many[:4, :, 333] += 2
     assert mixing(many).r_hat_of == 333 and np.argmax(plain_r_hat(many)) == 333
     assert mixing(np.zeros((4, 10, 0))).r_hat == 1.0
+
+
+class Vague(eqx.Module):
+    """u = (log s2, log m): n = 40 data of mean 1 and variance 1, m | s2 ~ half normal(s2), log s2 as good as flat."""
+
+    def __call__(self, u):
+        log_s2, log_m = u
+        s2, m = jnp.exp(log_s2), jnp.exp(log_m)
+        return -20.5 * log_s2 - 0.5 * (40 + 40 * (m - 1) ** 2 + m**2) / s2 - 0.005 * (log_s2 + 1 / s2) + log_m
+
+
+def test_chains_that_a_vague_prior_sends_away_come_back():
+    near = rng(9).normal(size=(12, 2)) * 0.5
+    far = np.concatenate([near, [[450.0, 226.0], [600.0, 298.0], [-30.0, -14.0], [300.0, 151.0]]])
+    sampler = warm_up(begin(Vague(), far, np.array([200.0, 100.0]), chain_keys(key(9), len(far))))
+    assert np.abs(np.asarray(sampler.u)[:, 0]).max() < 3
+    sampler, draws = advance(sampler, 8)
+    assert plain_r_hat(draws.u[:, :, 0]) < 1.2
+
+
+@pytest.mark.parametrize(("height", "stays"), [(-500.0, True), (-5e4, False)])
+def test_only_hopeless_chains_are_moved(height, stays):
+    """A chain that is stuck at a density that could matter is a finding, not a nuisance."""
+    u = np.zeros((4, SEGMENT, 2))
+    u[3] = 100.0
+    log_density = np.zeros((4, SEGMENT))
+    log_density[3] = height
+    sampler = begin(Vague(), u[:, -1], np.ones(2), chain_keys(key(1), 4))
+    moved = rescued(sampler, Draws(u, log_density, log_density, log_density > 0, 0))
+    assert (moved is None) if stays else np.array_equal(moved.u[3], [50.0, 50.0])
+
+
+def test_chains_on_their_way_are_left_alone():
+    log_density = np.tile(np.linspace(-1e6, -1e4, SEGMENT), (4, 1))
+    log_density[:3] = 0.0
+    sampler = begin(Vague(), np.zeros((4, 2)), np.ones(2), chain_keys(key(1), 4))
+    assert rescued(sampler, Draws(np.zeros((4, SEGMENT, 2)), log_density, log_density, log_density > 0, 0)) is None

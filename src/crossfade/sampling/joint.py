@@ -14,7 +14,7 @@ from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
 
-from crossfade.sampling.model import Model, given
+from crossfade.sampling.model import Model, given, total
 from crossfade.sampling.path import fresh
 from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
@@ -59,7 +59,7 @@ class _Sum(eqx.Module):
     log_likelihood: Callable[[Theta], Array]
 
     def __call__(self, theta: Theta) -> Array:
-        return self.log_prior(theta) + self.log_likelihood(theta)
+        return total([self.log_prior(theta), self.log_likelihood(theta)])
 
 
 class _Prior(eqx.Module):

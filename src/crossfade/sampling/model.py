@@ -33,6 +33,12 @@ def log_density(prior: Prior, name: str, theta: Theta) -> Array:
     return jnp.where(inside, jnp.sum(distribution.log_prob(safe)), -jnp.inf)
 
 
+def total(log_densities: list[Array]) -> Array:
+    """Their sum, and -inf where one of them is: those that depend on an impossible value may be undefined there."""
+    stacked = jnp.stack(log_densities)
+    return jnp.where(jnp.any(stacked == -jnp.inf), -jnp.inf, jnp.sum(stacked))
+
+
 class NoData(eqx.Module):
     """The likelihood of no data: 1 everywhere."""
 
@@ -77,7 +83,7 @@ class Model(eqx.Module):
         self.data = data
 
     def log_prior(self, theta: Theta) -> Array:
-        return sum(log_density(self.priors[name], name, theta) for name in self.names)
+        return total([log_density(self.priors[name], name, theta) for name in self.names])
 
     def log_joint(self, theta: Theta) -> Array:
         return self.log_prior(theta) + self.log_likelihood(theta)

@@ -22,6 +22,8 @@ SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
 DENSE = 100  # up to so many coordinates the whitening is a full matrix
 LONGEST = 256  # leapfrog steps of one trajectory, at most
 TARGET_ACCEPTANCE = 0.85
+LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
+N_RESCUES = 12
 SHORTEST = 2.2  # trajectory length in whitened coordinates: jittered down to 0.4 of it, a quarter turn on average
 
 Target = Callable[[Array], Array]  # u -> log density; a module, so that what it holds is an argument of the program
@@ -99,13 +101,35 @@ def begin(target: Target, starts: np.ndarray, scale: np.ndarray, keys: Array) ->
 @in_float64
 def warm_up(sampler: Sampler, n_windows: int = 4) -> Sampler:
     """Find the bulk, then whiten by all chains together over growing windows, then settle the trajectory length."""
-    sampler, _ = advance(sampler, 2, gain=0.5, longest=8)
+    sampler, seen = advance(sampler, 2, gain=0.5, longest=8)
+    for _ in range(N_RESCUES):
+        if (freed := rescued(sampler, seen)) is None:
+            break
+        sampler, seen = advance(freed, 1, gain=0.5, longest=8)
     for window in range(n_windows):
         sampler, seen = advance(sampler, 2 + 2 * (window >= 2), gain=0.3, longest=8 * 2**window)
         recent = seen.u[:, seen.u.shape[1] // 2 :]
         sampler = whiten(sampler, recent.reshape(-1, recent.shape[2]))
     sampler, _ = advance(sampler, 2, gain=0.2)
     return _settle(sampler)
+
+
+def rescued(sampler: Sampler, seen: Draws) -> Sampler | None:
+    """Chains far below all that is likely, that will not be back soon, set half-way to a high one; None if none are.
+
+    A vague prior of a variance starts chains at e^400, in a cleft where a trajectory moves by inches. A chain that is
+    stuck at a density that could matter stays where it is: that is for the verdict to notice.
+    """
+    before, height = seen.log_density[:, -SEGMENT], seen.log_density[:, -1]
+    floor = np.median(np.sort(height)[len(height) // 2 :]) - LOST * (seen.u.shape[2] + 10)
+    lost = np.flatnonzero(floor - height > 10 * np.maximum(height - before, 0.0) + 1e-9)
+    if not len(lost):
+        return None
+    guide = np.resize(np.flatnonzero(height >= floor), len(lost))
+    u, step_size = np.array(sampler.u), np.array(sampler.tuning.step_size)
+    u[lost] = (u[lost] + u[guide]) / 2
+    step_size[lost] = step_size[guide]
+    return sampler._replace(u=u, tuning=sampler.tuning._replace(step_size=step_size))
 
 
 def whiten(sampler: Sampler, u: np.ndarray) -> Sampler:
