@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all paper lint clean
 
 demo: $(STAMP)
 	$(VENV)/bin/crossfade demo
@@ -18,6 +18,10 @@ test: lint
 
 test-all: lint
 	$(VENV)/bin/pytest -q -n 2 --dist loadfile -m ""
+
+# Every figure and table of the paper, in short runs; the paper's own grid: crossfade paper all --full
+paper: $(STAMP)
+	$(VENV)/bin/crossfade paper all --quick --workers 2
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

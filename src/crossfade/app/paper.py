@@ -28,6 +28,9 @@ def paper(
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes that share the jobs.", min=1)] = 1,
     repeats: Annotated[int, typer.Option(help="Independent runs of every setting (the paper: 5).", min=2)] = 5,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Run nothing: tables and figures of the jobs that are done.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = Path("paper-results"),
 ) -> None:
     """Run an experiment of the paper: its tables as CSV, its figures as PNG and SVG."""
@@ -36,11 +39,11 @@ def paper(
     if quick and full:
         raise CrossfadeError("give --quick or --full, not both")
     for each in NAMES if name == "all" else (name,):
-        _run(each, full, repeats, workers, out / ("full" if full else "quick"))
+        _run(each, full, repeats, workers, finished, out / ("full" if full else "quick"))
 
 
-def _run(name: str, full: bool, repeats: int, workers: int, folder: Path) -> None:
-    from crossfade.experiments.jobs import run_jobs
+def _run(name: str, full: bool, repeats: int, workers: int, finished: bool, folder: Path) -> None:
+    from crossfade.experiments.jobs import finished_jobs, run_jobs
 
     experiment: Any = import_module(f"crossfade.experiments.{name}")
     out = console()
@@ -48,9 +51,12 @@ def _run(name: str, full: bool, repeats: int, workers: int, folder: Path) -> Non
     out.rule(f"{experiment.TITLE} ({name})", align="left")
     # Jobs run alone, where times are what is measured, whatever was asked.
     alone = getattr(experiment, "ALONE", False)
+    jobs, kept = experiment.jobs(full, repeats), folder / "jobs" / name
+    if finished and not (jobs := finished_jobs(jobs, kept)):
+        raise CrossfadeError(f"no job of {name} is done in {kept}: leave --finished out to run them")
     runs = run_jobs(
-        experiment.jobs(full, repeats),
-        folder / "jobs" / name,
+        jobs,
+        kept,
         1 if alone else workers,
         progress(),
     )

@@ -35,6 +35,11 @@ class Job(NamedTuple):
         return getattr(import_module(module), function)(**self.arguments)
 
 
+def finished_jobs(jobs: list[Job], folder: Path) -> list[Job]:
+    """Those that have a result in `folder`."""
+    return [job for job in jobs if (folder / job.file_name).exists()]
+
+
 def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str], None] = print) -> pandas.DataFrame:
     """The rows of all jobs in one table, in the order of the jobs; those with a result in `folder` are not run."""
     folder.mkdir(parents=True, exist_ok=True)
