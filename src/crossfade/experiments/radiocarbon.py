@@ -88,12 +88,12 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         return Job(name, f"{HERE}:{function}", {"low": low, "high": high, "n_runs": n_runs, "seed": seed, **settings})
 
     n_iter = LENGTH[full]
-    found = [job("integrate", *pair, n_iter=n_iter) for pair in PAIRS]
+    found = [job("default", *pair) for pair in PAIRS]
     for pair in PAIRS:
         found += [job("sweep", *pair, route=route, ladder="sigmoid", n_iter=n_iter) for route in ROUTES]
         found.append(job("sweep", *pair, route="direct", ladder="power", n_iter=n_iter))
     found += [job("partial", 1, 9, ladder=ladder, n_iter=n_iter) for ladder in LADDERS]
-    return [*found, *(job("default", *pair) for pair in PAIRS)]
+    return [*found, *(job("integrate", *pair, n_iter=n_iter) for pair in PAIRS)]
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:

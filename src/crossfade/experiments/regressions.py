@@ -36,12 +36,13 @@ def jobs(
         seed = zlib.crc32(f"{function} {name}".encode()) % 2**31
         return Job(name, function, {"seed": seed, "n_runs": n_runs, **settings})
 
-    found = [job(f"ti-{n}", kind="ti", n_iter=n, n_rungs=list(n_rungs)) for n in lengths]
+    found = [job("auto", kind="auto", target_se=target_se)]
     for n in lengths:
         for ladder, back in WAYS:
             name = f"neti-{ladder}-{'M2' if back else 'M1'}-{n}"
             found.append(job(name, kind="neti", n_iter=n, ladder=ladder, back=back))
-    return [*found, job("auto", kind="auto", target_se=target_se)]
+        found.append(job(f"ti-{n}", kind="ti", n_iter=n, n_rungs=list(n_rungs)))
+    return found
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
