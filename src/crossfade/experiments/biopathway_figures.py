@@ -112,7 +112,7 @@ def _means(table: pandas.DataFrame, folder: Path, n_runs: int, written: list[Pat
 
 
 def _ratios(table: pandas.DataFrame, folder: Path, n_runs: int, written: list[Path]) -> None:
-    text = f"Biopathway: variance of TI-optimal over variance of NETI-DIFF ({n_runs} runs)"
+    text = f"Biopathway: variance of TI-optimal over that of NETI-DIFF; above 1 NETI-DIFF wins ({n_runs} runs)"
     with charts.figure(folder, "biopathway-ratios", (8.8, 6.6), text, written) as drawn:
         axes = drawn.subplots(2, 2, sharey=True)
         for j, (network, title) in enumerate(NETWORKS.items()):
@@ -138,7 +138,7 @@ def _ratios(table: pandas.DataFrame, folder: Path, n_runs: int, written: list[Pa
                 axis.axhline(1, color=charts.INK, lw=0.9)
             axes[1, j].set_xlabel("iterations $N_{iter}$")
         for axis in axes[:, 0]:
-            axis.set_ylabel("variance ratio (above 1: NETI-DIFF wins)")
+            axis.set_ylabel("variance ratio")
         charts.legend_below(drawn, axes[0, 0])
 
 

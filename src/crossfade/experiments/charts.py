@@ -67,12 +67,23 @@ def lines(axis: Any, series: dict[str, tuple[Any, Any, Any, Any]], *, log: bool 
             ms=4.5, lw=1.3, elinewidth=0.9, capsize=2, label=label,
         )  # fmt: skip
     axis.set_xscale("log")
-    if log:
-        axis.set_yscale("log")
     ticks = sorted({float(x) for values in series.values() for x in np.asarray(values[0], float)})
     axis.set_xticks(ticks, [thousands(tick) for tick in ticks])
     axis.minorticks_off()
+    if log:
+        log_axis(axis)
     axis.grid(axis="y", color=PALE, lw=0.7)
+
+
+def log_axis(axis: Any) -> None:
+    """A log axis with plain numbers at 1, 2 and 5, or at powers of ten if there are many of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 3e3 else (1.0, 2.0, 5.0), numticks=30))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_locator(LogLocator(subs=(1.0,)))
 
 
 def bars(axis: Any, labels: list[str], series: dict[str, tuple[Any, Any, Any]], *, log: bool = False) -> None:
@@ -85,7 +96,7 @@ def bars(axis: Any, labels: list[str], series: dict[str, tuple[Any, Any, Any]], 
         axis.bar(at, height, 0.92 * width, color=colour(label, i), label=label)
         axis.errorbar(at, height, yerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
     if log:
-        axis.set_yscale("log")
+        log_axis(axis)
     axis.set_xticks(np.arange(len(labels)), labels)
     axis.grid(axis="y", color=PALE, lw=0.7)
     axis.set_axisbelow(True)

@@ -154,7 +154,7 @@ def _on(straight: pandas.DataFrame, ladder: str) -> pandas.DataFrame:
 
 
 def _ratio_figure(table: pandas.DataFrame, pairs: list[str], folder: Path, about: str, written: list[Path]) -> None:
-    text = f"{TITLE}: variance of TI over variance of NETI-DIFF {about}"
+    text = f"{TITLE}: variance of TI over that of NETI-DIFF; above 1 NETI-DIFF wins {about}"
     with charts.figure(folder, "radiocarbon-ratios", (8.6, 6.4), text, written) as drawn:
         axes = drawn.subplots(2, 2, sharex=True, sharey=True)
         for axis, k in zip(axes.flat, RUNGS, strict=True):
@@ -165,7 +165,7 @@ def _ratio_figure(table: pandas.DataFrame, pairs: list[str], folder: Path, about
             charts.bars(axis, pairs, both, log=True)
             axis.axhline(1, color=charts.INK, lw=0.9)
             axis.set_title(f"TI with K = {k} rungs", loc="left")
-        _label(axes, "orders of the two polynomials", "variance ratio (above 1: NETI-DIFF wins)")
+        _label(axes, "orders of the two polynomials", "variance ratio")
         charts.legend_below(drawn, axes[0, 0])
 
 

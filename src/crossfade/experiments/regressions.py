@@ -13,7 +13,7 @@ import pandas
 from crossfade.experiments import charts
 from crossfade.experiments.jobs import Job, Rows
 from crossfade.experiments.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff, two_legs
-from crossfade.experiments.statistics import of_runs, ratio_interval, ratios
+from crossfade.experiments.statistics import of_runs, pooled_ratios, ratio_interval, ratios
 
 LENGTHS = {False: (16_000, 32_000, 64_000), True: (64_000, 128_000, 256_000, 512_000, 1_024_000)}
 WAYS = [(ladder, back) for ladder in ("sigmoid", "power") for back in (False, True)]
@@ -47,7 +47,7 @@ def jobs(
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
     summary = of_runs(runs)
-    return {"summary": summary, "ratios": ratios(summary, ["n_iter"])}
+    return {"summary": summary, "ratios": ratios(summary, ["n_iter"]), "pooled": pooled_ratios(summary)}
 
 
 def figures(runs: pandas.DataFrame, folder: Path, name: str, title: str) -> list[Path]:
@@ -104,7 +104,7 @@ def _ratio_figure(
     main: pandas.DataFrame, n_rungs: list[float], folder: Path, name: str, title: str, n_runs: int, written: list[Path]
 ) -> None:
     table = ratios(main, ["n_iter"])
-    text = f"{title}: variance of TI over variance of NETI-DIFF ({n_runs} runs, 95 % intervals)"
+    text = f"{title}: variance of TI over that of NETI-DIFF; above 1 NETI-DIFF wins ({n_runs} runs, 95 % intervals)"
     with charts.figure(folder, f"{name}-ratios", (8.6, 6.4), text, written) as drawn:
         axes = drawn.subplots(2, 2, sharex=True, sharey=True)
         for axis, k in zip(axes.flat, n_rungs, strict=True):
@@ -117,7 +117,7 @@ def _ratio_figure(
             charts.lines(axis, series)
             axis.axhline(1, color=charts.INK, lw=0.9)
             axis.set_title(f"TI with K = {k:g} rungs", loc="left")
-        _label(axes, "iterations $N_{iter}$", "variance ratio (above 1: NETI-DIFF wins)")
+        _label(axes, "iterations $N_{iter}$", "variance ratio")
         charts.legend_below(drawn, axes[0, 0])
 
 

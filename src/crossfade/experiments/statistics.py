@@ -56,3 +56,20 @@ def ratios(summary: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
     table["at_equal_evaluations"] = table["ratio"] * pairs["evaluations"] / pairs["evaluations_neti"]
     table["mse_ratio"] = (pairs["variance"] + pairs["bias"] ** 2) / (pairs["variance_neti"] + pairs["bias_neti"] ** 2)
     return table
+
+
+def pooled_ratios(summary: pandas.DataFrame) -> pandas.DataFrame:
+    """The same ratio over all lengths at once: variances times lengths are averaged, their degrees of freedom added."""
+    table = summary.assign(unit=summary["variance"] * summary["n_iter"], dof=summary["runs"] - 1)
+    ours = (table["method"] == "NETI-DIFF") & (table["ladder"] == "sigmoid") & (table["start"] == "M1")
+    lengths = set(table.loc[ours, "n_iter"]) & set(table.loc[table["method"] == "TI-optimal", "n_iter"])
+    table = table[table["n_iter"].isin(lengths)]
+    below = table[ours.reindex(table.index)]
+    found = []
+    for (method, rungs), part in table[table["method"].str.startswith("TI")].groupby(["method", "rungs"]):
+        ratio = part["unit"].mean() / below["unit"].mean()
+        low, high = ratio_interval(part["dof"].sum() + 1, below["dof"].sum() + 1, ratio)
+        about = {"method": method, "rungs": rungs, "lengths": len(part), "ratio": ratio, "low": low, "high": high}
+        cost = {name: (part[name].mean() / below[name].mean()) * ratio for name in ("cpu", "evaluations")}
+        found.append({**about, "at_equal_cpu": cost["cpu"], "at_equal_evaluations": cost["evaluations"]})
+    return pandas.DataFrame(found)
