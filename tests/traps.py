@@ -17,6 +17,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from crossfade.data import load
+from crossfade.models import mixture
 from crossfade.sampling.model import Model
 
 
@@ -212,22 +213,9 @@ def _bent(p, y):
     return dist.Normal(p["x"] ** 2 + p["z"], 0.3).log_prob(y).sum()
 
 
-def _mixture(p, y):
-    log_sd = -0.5 * jnp.log(p["precision"])
-    z = (y[:, None] - p["mean"]) * jnp.exp(-log_sd)
-    log_density = -0.5 * z**2 - log_sd - 0.5 * np.log(2 * np.pi)
-    return jax_logsumexp(jnp.log(p["weight"]) + log_density, axis=1).sum()
-
-
 def galaxy(n_components: int) -> Model:
     """Velocities of 82 galaxies as a mixture of normals; every labelling of the components is a mode."""
-    ones = np.ones(n_components)
-    priors = {
-        "weight": dist.Dirichlet(ones),
-        "mean": dist.Normal(0 * ones, np.sqrt(1000.0) * ones),
-        "precision": dist.Gamma(ones, ones),
-    }
-    return _model(priors, _mixture, load("galaxy")["velocity"].to_numpy(float))
+    return mixture.summed(load("galaxy")["velocity"].to_numpy(float), n_components)
 
 
 TRAPS = {
