@@ -77,7 +77,7 @@ def partial(low: int, high: int, ladder: str, n_iter: int, n_runs: int, seed: in
 
 
 def default(low: int, high: int, n_runs: int, seed: int) -> Rows:
-    found = default_method(problem(low, high), n_runs, seed % 10_000, 0.01)
+    found = default_method(problem(low, high), min(n_runs, 8), seed % 10_000, 0.02)
     return [{"pair": f"{low}-{high}", **row} for row in found]
 
 
@@ -88,12 +88,13 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         return Job(name, f"{HERE}:{function}", {"low": low, "high": high, "n_runs": n_runs, "seed": seed, **settings})
 
     n_iter = LENGTH[full]
-    found = [job("default", *pair) for pair in PAIRS]
+    found = []
     for pair in PAIRS:
         found += [job("sweep", *pair, route=route, ladder="sigmoid", n_iter=n_iter) for route in ROUTES]
         found.append(job("sweep", *pair, route="direct", ladder="power", n_iter=n_iter))
     found += [job("partial", 1, 9, ladder=ladder, n_iter=n_iter) for ladder in LADDERS]
-    return [*found, *(job("integrate", *pair, n_iter=n_iter) for pair in PAIRS)]
+    found += [job("integrate", *pair, n_iter=n_iter) for pair in PAIRS]
+    return [*found, *(job("default", *pair) for pair in PAIRS)]
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
