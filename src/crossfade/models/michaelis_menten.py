@@ -177,15 +177,17 @@ def union(m1: Model, m2: Model) -> Union:
                 "the model without data has regulators that the other has not: pass without_data(m), m"
             )
     uses = [(0, *(j + 1 for j, name in enumerate(columns) if f"rate_{name}" in m.names)) for m in (m1, m2)]
+    y, own = seen[0].y, seen[0].own
     a_s, b_s, a_d, b_d, v = seen[0].hyper
     s = len(columns) + 1
     log_constant = sum(a * np.log(b) - gammaln(a) for a, b in ((a_s, b_s), (a_d, b_d))) - s / 2 * LOG_2PI
     log_constant -= (s - 1) * (np.log(2 * np.pi * v) / 2 + norm.logcdf(v**-0.5))
     return Union(
-        seen[0].y,
-        -seen[0].own,
-        np.array([x for x, _ in columns.values()]).reshape(len(columns), len(seen[0].y)),
+        y,
+        -own,
+        np.array([x for x, _ in columns.values()]).reshape(len(columns), len(y)),
         np.array([sign < 0 for _, sign in columns.values()], bool),
+        np.array([-own @ y, own @ own, y @ y]),
         np.array([float(len(end.y)) if isinstance(end, Kinetics) else 0.0 for end in ends]),
         seen[0].hyper,
         np.asarray(log_constant),

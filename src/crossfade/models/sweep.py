@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,6 +19,7 @@ from crossfade.types import Array, Energy, State, Theta
 
 LOG_2PI = float(np.log(2 * np.pi))
 STEP = 0.1  # sd of the random walk of every constant
+Gram = dict[tuple[int, int], Array]  # scalars rather than a matrix: their sums are compiled to few and simple loops
 LARGEST = 1e280  # of s2 and d2: beyond, sums of squares overflow
 
 
@@ -34,7 +36,51 @@ def positive_mass(product: Array) -> Array:
 def sums(terms: list[Array]) -> tuple[Array, ...]:
     """The sum of each vector, all in one pass."""
     zeros = tuple(jnp.zeros(()) for _ in terms)
-    return tuple(jax.lax.reduce(tuple(terms), zeros, lambda a, b: tuple(map(operator.add, a, b)), (0,)))
+    return (
+        ()
+        if not terms
+        else tuple(jax.lax.reduce(tuple(terms), zeros, lambda a, b: tuple(map(operator.add, a, b)), (0,)))
+    )
+
+
+def apart(tau: Array, function: Callable[..., Any], *arguments: Any) -> Any:
+    """function(*arguments), compiled as a program of its own (the branch of a condition that always holds).
+
+    XLA runs the many small loops of a large program through a scheduler, which costs more than the loops themselves;
+    a branch that touches small arrays only is run straight on. Measured: a tenth of the time of a step.
+    """
+
+    def never(*arguments: Any) -> Any:
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *arguments))
+
+    return jax.lax.cond(tau >= 0, lambda *own: function(*own), never, *arguments)
+
+
+class Noise(NamedTuple):
+    """What a sweep draws ahead."""
+
+    level: Array  # [s]: Exp(1), the heights of the slices
+    place: Array  # [s]: uniform, the new values in them
+    keep: Array  # [2]: uniform^(1/s), for the acceptance of s2 and d2
+    gamma: Array  # [2]: of the shapes of 1 / s2 and 1 / d2
+    log_u: Array  # [1]: log of a uniform, for the acceptance of the constants
+    walk: Array  # [s - 1]
+
+    @classmethod
+    def unpacked(cls, flat: Array, s: int) -> Noise:
+        return cls(*jnp.split(flat, np.cumsum([s, s, 2, 2, 1])))
+
+
+class Scales(NamedTuple):
+    """A state half-way: rates, noise variance and ridge are new, and what is known of them."""
+
+    rates: list[Array]
+    variance: Array
+    ridge: Array
+    mass: Array  # Phi(1 / sqrt(d2 s2))
+    away: Array  # |V - 1|^2
+    squares: list[Array]  # residual sums of squares of both ends
+    accepted: Array
 
 
 class Conditional(NamedTuple):
@@ -46,15 +92,13 @@ class Conditional(NamedTuple):
 
 
 class Union(eqx.Module):
-    """Both designs as columns of one: D_k has those of the columns of D that the rates in uses_k multiply.
-
-    Sums over the data are kept as scalars and not as matrices: a step is then compiled to few and simple loops.
-    """
+    """Both designs as columns of one: D_k has those of the columns of D that the rates in uses_k multiply."""
 
     y: np.ndarray
     loss: np.ndarray  # minus the gene's own concentration
     x: np.ndarray  # [regulator, n]
     inhibits: np.ndarray  # [regulator]
+    fixed: np.ndarray  # [3]: sums of products that do not depend on the constants, of (loss, y), (loss, loss), (y, y)
     n: np.ndarray  # [2], 0 for an end that has seen no data
     hyper: np.ndarray  # as in Hyper
     log_constant: np.ndarray  # of the priors of all parameters
@@ -81,18 +125,17 @@ class Union(eqx.Module):
         each = response(self.x, jnp.stack(constants)[:, :, None], self.inhibits[:, None])
         return [[self.loss, *(each[k, i] for i in range(self.size - 1))] for k in range(len(constants))]
 
-    def gram(self, columns: list[Array]) -> dict[tuple[int, int], Array]:
+    def gram(self, columns: list[Array]) -> Gram:
         """D_i'D_j by (i, j), and D_i'y by (i, -1)."""
-        pairs = [(i, j) for i in range(self.size) for j in range(-1, i + 1)]
+        pairs = [(i, j) for i in range(1, self.size) for j in range(-1, i + 1)]
         found = sums([columns[i] * (self.y if j < 0 else columns[j]) for i, j in pairs])
-        lower = dict(zip(pairs, found, strict=True))
+        lower = dict(zip(pairs, found, strict=True)) | {(0, -1): self.fixed[0], (0, 0): self.fixed[1]}
         return lower | {(j, i): value for (i, j), value in lower.items() if j >= 0}
 
-    def squares(self, gram: dict[tuple[int, int], Array], rates: list[Array]) -> list[Array]:
+    def squares(self, gram: Gram, rates: list[Array]) -> list[Array]:
         """The residual sums of squares of both ends."""
         return [
-            jnp.sum(self.y**2)
-            + sum(rates[i] * (sum(rates[j] * gram[i, j] for j in own) - 2 * gram[i, -1]) for i in own)
+            self.fixed[2] + sum(rates[i] * (sum(rates[j] * gram[i, j] for j in own) - 2 * gram[i, -1]) for i in own)
             for own in self.uses
         ]
 
@@ -101,10 +144,13 @@ class Union(eqx.Module):
         residuals = [self.y - sum(rates[i] * columns[i] for i in own) for own in self.uses]
         return list(sums([residual**2 for residual in residuals]))
 
-    def energy(
-        self, squares: list[Array], away: Array, constants: Array, variance: Array, ridge: Array, mass: Array
-    ) -> Energy:
-        """Of the direct path; `away` is |V - 1|^2 and `mass` Phi(1 / sqrt(d2 s2))."""
+    def tempered(self, squares: list[Array], tau: Array) -> Array:
+        first, second = self.weights(tau)
+        return first * squares[0] + second * squares[1]
+
+    def energy(self, squares: list[Array], constants: Array, scales: Scales) -> Energy:
+        """Of the direct path."""
+        _, variance, ridge, mass, away, _, _ = scales
         log_variance, log_ridge, log_mass = jnp.log(jnp.stack([variance, ridge, mass]))
         a_s, b_s, a_d, b_d, v = self.hyper
         s = self.size
@@ -140,7 +186,7 @@ class Sweep(Kernel):
 
     union: Union
 
-    def conditionals(self, gram: Any, variance: Array, ridge: Array, tau: Array) -> list[Conditional]:
+    def conditionals(self, gram: Gram, variance: Array, ridge: Array, tau: Array) -> list[Conditional]:
         """Of the rates in turn; they do not depend on the rates themselves."""
         members = range(self.union.size)
         powers = self.union.weights(tau)
@@ -176,66 +222,72 @@ class Sweep(Kernel):
         """Accepts with probability (Phi_old / Phi_new)^s, what the inverse gamma leaves out; u is a uniform^(1/s)."""
         return u * new < old
 
-    def noise(self, key: Array, theta: Theta, tau: Array) -> dict[str, Array]:
+    def noise(self, key: Array, theta: Theta, tau: Array) -> Array:
         keys = jax.random.split(key, 4)
         s = self.union.size
-        u = jax.random.uniform(keys[0], (2 * s + 3,)) + 2.0**-53
-        return {
-            "level": -jnp.log(u[:s]),
-            "place": u[s : 2 * s],
-            "keep": u[2 * s : 2 * s + 2] ** (1 / s),
-            "log_u": jnp.log(u[-1]),
-            "variance": standard_gamma(keys[1], self.noise_shape(tau)),
-            "ridge": standard_gamma(keys[2], self.ridge_shape()),
-            "walk": STEP * jax.random.normal(keys[3], (s - 1,)),
-        }
+        u = jax.random.uniform(keys[0], (2 * s + 3,)) + 2.0**-53  # never 0 or 1
+        noise = Noise(
+            level=-jnp.log(u[:s]),
+            place=u[s : 2 * s],
+            keep=u[2 * s : 2 * s + 2] ** (1 / s),
+            gamma=jnp.stack(
+                [standard_gamma(keys[1], self.noise_shape(tau)), standard_gamma(keys[2], self.ridge_shape())]
+            ),
+            log_u=jnp.log(u[-1:]),
+            walk=STEP * jax.random.normal(keys[3], (s - 1,)),
+        )
+        return jnp.concatenate(noise)
 
-    def __call__(self, noise: Any, state: State, path: Path, tau: Array) -> tuple[State, Array]:
-        union, theta = self.union, state.theta
-        variance, ridge = theta["variance"], theta["ridge"]
-        rates, constants = union.rates(theta), union.constants(theta)
-        powers = union.weights(tau)
-
-        moved = constants + noise["walk"]
-        columns, its_columns = union.columns(constants, jnp.abs(moved))
-        gram = union.gram(columns)
+    def scales(self, flat: Array, gram: Gram, rates: list[Array], variance: Array, ridge: Array, tau: Array) -> Scales:
+        """Rates, noise variance and ridge in turn."""
+        noise, rates = Noise.unpacked(flat, self.union.size), list(rates)
         for j, (centre, others, spread) in enumerate(self.conditionals(gram, variance, ridge, tau)):
             mean = centre - sum(others[i] * rates[i] for i in others)
-            rates[j] = slice_step(2 * spread * noise["level"][j], noise["place"][j], rates[j], mean)
-        squares = union.squares(gram, rates)
-        tempered = powers[0] * squares[0] + powers[1] * squares[1]
+            rates[j] = slice_step(2 * spread * noise.level[j], noise.place[j], rates[j], mean)
+        squares = self.union.squares(gram, rates)
         away = sum((rate - 1) ** 2 for rate in rates)
-
         # A proposal x from the inverse gamma is accepted with (Phi_old / Phi_x)^s. All four Phi that the two steps
         # may need are computed at once: two proposals of d2, for the old and for the proposed s2.
-        proposed = self.noise_rate(tempered, away, ridge) / noise["variance"]
+        proposed = self.noise_rate(self.union.tempered(squares, tau), away, ridge) / noise.gamma[0]
         variances = jnp.stack([variance, proposed])
-        ridges = self.ridge_rate(away, variances) / noise["ridge"]
+        ridges = self.ridge_rate(away, variances) / noise.gamma[1]
         masses = positive_mass(jnp.concatenate([ridge * variances, ridges * variances]))
-        taken_1 = self.passes(noise["keep"][0], masses[0], masses[1]) & (proposed <= LARGEST)
-        variance = jnp.where(taken_1, proposed, variance)
-        mass, its_mass = jnp.where(taken_1, masses[1], masses[0]), jnp.where(taken_1, masses[3], masses[2])
-        proposed = jnp.where(taken_1, ridges[1], ridges[0])
-        taken_2 = self.passes(noise["keep"][1], mass, its_mass) & (proposed <= LARGEST)
-        ridge, mass = jnp.where(taken_2, proposed, ridge), jnp.where(taken_2, its_mass, mass)
+        taken = self.passes(noise.keep[0], masses[0], masses[1]) & (proposed <= LARGEST)
+        variance = jnp.where(taken, proposed, variance)
+        mass, its_mass = jnp.where(taken, masses[1], masses[0]), jnp.where(taken, masses[3], masses[2])
+        proposed = jnp.where(taken, ridges[1], ridges[0])
+        also = self.passes(noise.keep[1], mass, its_mass) & (proposed <= LARGEST)
+        ridge, mass = jnp.where(also, proposed, ridge), jnp.where(also, its_mass, mass)
+        return Scales(rates, variance, ridge, mass, away, squares, 1.0 * taken + also)
 
-        its_squares = union.squares_at(its_columns, rates)
-        its_tempered = powers[0] * its_squares[0] + powers[1] * its_squares[1]
+    def walk(
+        self, flat: Array, scales: Scales, constants: Array, moved: Array, its_squares: list[Array], tau: Array
+    ) -> tuple[Array, Energy, Array]:
+        """All constants at once, and the energies of the new state."""
+        union, noise = self.union, Noise.unpacked(flat, self.union.size)
+        gain = (union.tempered(scales.squares, tau) - union.tempered(its_squares, tau)) / (2 * scales.variance)
         of_prior = jnp.sum(jnp.where(moved > 0, (constants - 1) ** 2 - (moved - 1) ** 2, -jnp.inf))
-        gain = (tempered - its_tempered) / (2 * variance) + of_prior / (2 * union.hyper[4])
-        taken_3 = noise["log_u"] < gain
-        constants = jnp.where(taken_3, moved, constants)
-        squares = [jnp.where(taken_3, new, old) for new, old in zip(its_squares, squares, strict=True)]
+        taken = noise.log_u[0] < gain + of_prior / (2 * union.hyper[4])
+        constants = jnp.where(taken, moved, constants)
+        squares = [jnp.where(taken, new, old) for new, old in zip(its_squares, scales.squares, strict=True)]
+        return constants, union.energy(squares, constants, scales), (scales.accepted + taken) / 3
 
-        new = union.theta(rates, constants, variance, ridge)
-        energy = union.energy(squares, away, constants, variance, ridge, mass)
-        return State(new, energy), jnp.mean(jnp.stack([taken_1, taken_2, taken_3]))
+    def __call__(self, noise: Array, state: State, path: Path, tau: Array) -> tuple[State, Array]:
+        union, theta = self.union, state.theta
+        rates, constants = union.rates(theta), union.constants(theta)
+        moved = constants + Noise.unpacked(noise, union.size).walk
+        columns, its_columns = union.columns(constants, jnp.abs(moved))
+        gram = union.gram(columns)
+        scales = apart(tau, self.scales, noise, gram, rates, theta["variance"], theta["ridge"], tau)
+        its_squares = union.squares_at(its_columns, scales.rates)
+        constants, energy, accepted = apart(tau, self.walk, noise, scales, constants, moved, its_squares, tau)
+        return State(union.theta(scales.rates, constants, scales.variance, scales.ridge), energy), accepted
 
 
 class PrintedSweep(Sweep):
     """The paper's printed scheme, which does not leave q_tau invariant: for comparison only."""
 
-    def conditionals(self, gram: Any, variance: Array, ridge: Array, tau: Array) -> list[Conditional]:
+    def conditionals(self, gram: Gram, variance: Array, ridge: Array, tau: Array) -> list[Conditional]:
         return super().conditionals(gram, jnp.ones(()), ridge, tau)
 
     def noise_rate(self, squares: Array, away: Array, ridge: Array) -> Array:
