@@ -14,7 +14,7 @@ demo: $(STAMP)
 	$(VENV)/bin/crossfade demo
 
 test: lint
-	$(VENV)/bin/pytest -q -n 2 --dist loadfile
+	$(VENV)/bin/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 3
 
 test-all: lint
 	$(VENV)/bin/pytest -q -n 2 --dist loadfile -m ""
