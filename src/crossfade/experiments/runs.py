@@ -22,6 +22,7 @@ from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, State
 
 WARM_UP = 1000  # steps of NETI-DIFF at tau = 0 before the sweep
+APPROACH = 2000  # steps of TI-optimal from tau = 0 to its second rung, 1, which a chain from the prior would not find
 STANDARD, OPTIMAL = "TI-standard", "TI-optimal"
 MOST = 2**23  # numbers of a trace held at a time
 CHUNKS = (160, 40, 25, 10, 5, 1)  # steps in a compiled program: few lengths, so that few are compiled
@@ -95,6 +96,7 @@ class _Group:
         self.method, self.n_rungs, self.n_blocks = method, n_rungs, n_blocks
         self.done = Moments(*(np.empty((n_runs, 0)) for _ in range(3)))
         self.visited: list[tuple[np.ndarray, State]] = []
+        self.at_one: State | None = None  # where TI-optimal begins at tau = 1
         self.blocks: list[tuple[np.ndarray, np.ndarray]] = []
         self.tau = np.zeros(n_runs)
 
@@ -119,7 +121,10 @@ class _Group:
             self.tau = np.full_like(self.tau, power(self.n_rungs)[n_done])
             return state
         self.visited.append((self.tau, state))
-        self.tau = np.ones_like(self.tau) if n_done == 1 else self.done.next_tau()
+        if n_done == 1 and self.at_one is not None:
+            self.tau = np.ones_like(self.tau)
+            return self.at_one
+        self.tau = self.done.next_tau()
         return self._nearest()
 
     def _nearest(self) -> State:
@@ -147,6 +152,9 @@ def integrations(
     parts = [slice(i * n_runs, (i + 1) * n_runs) for i in range(len(groups))]
     keys = chain_keys(key, n_runs * len(groups))
     _, state = anneal(path, kernel, np.zeros(1), keys, schedule=Schedule(n_warm_up=0))
+    _, end = anneal(path, kernel, power(APPROACH), keys, schedule=Schedule(n_warm_up=0))
+    for group, part in zip(groups, parts, strict=True):
+        group.at_one = jax.tree.map(lambda x, part=part: np.asarray(x)[part], end)
     tau = np.zeros(len(keys))
     jax.block_until_ready(_block(path, kernel, keys, state, tau, np.array(0), n_steps))  # compiles
     began = time.process_time()
