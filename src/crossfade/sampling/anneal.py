@@ -17,7 +17,7 @@ from numpyro.distributions.transforms import Transform
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.sampling.path import Path, Unconstrained, untransformed
 from crossfade.sampling.precision import in_float64
-from crossfade.types import Array, CrossfadeError, Leg, State, Trace
+from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
 
 N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible
 
@@ -140,7 +140,10 @@ def _begin(path: Path, keys: Array, tau: Array) -> State:
         def again(carry: tuple[Array, State]) -> tuple[Array, State]:
             return carry[0] + 1, draw(key, carry[0])
 
-        return jax.lax.while_loop(impossible, again, (jnp.array(1), draw(key, jnp.array(0))))[1]
+        # Entered with a state that is impossible, so that a draw is compiled once and not before the loop as well.
+        theta = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(draw, key, 0).theta)
+        nowhere = State(theta, Energy(jnp.array(-jnp.inf), jnp.array(-jnp.inf)))
+        return jax.lax.while_loop(impossible, again, (jnp.array(0), nowhere))[1]
 
     return jax.vmap(begin)(keys)
 
