@@ -18,7 +18,8 @@ from numpyro import distributions as dist
 from scipy.special import gammaln
 from scipy.stats import norm
 
-from crossfade.models.sweep import LARGEST, LOG_2PI, PrintedSweep, Sweep, Union, response
+from crossfade.models.kinetics import LARGEST, LOG_2PI, Union, response
+from crossfade.models.sweep import PrintedSweep, RescalingSweep, Sweep
 from crossfade.sampling.model import Model, NoData
 from crossfade.sampling.path import Path, direct
 from crossfade.types import Array, CrossfadeError, Estimate, Theta
@@ -144,7 +145,10 @@ def gibbs(m1: Model, m2: Model, *, as_printed: bool = False) -> Sweep:
     `as_printed` leaves the covariance of the rates without s2, multiplies by d2 and s2 where the other updates divide,
     and ignores the normaliser of the truncated prior: what it samples is not the tempered posterior.
     """
-    return (PrintedSweep if as_printed else Sweep)(union(m1, m2))
+    both = union(m1, m2)
+    if as_printed:
+        return PrintedSweep(both)
+    return Sweep(both) if both.n.min() > 0 else RescalingSweep(both)
 
 
 def union(m1: Model, m2: Model) -> Union:
