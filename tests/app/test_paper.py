@@ -21,7 +21,11 @@ SMALL = {
         {"errors", "variances", "ratios", "paths", "partial"},
     ),
     "biopathway": (
-        {"biopathway.LENGTHS": {False: (2_000, 4_000)}, "biopathway.PRINTED_LENGTH": 2_000, "biopathway.TARGET": 0.1},
+        {
+            "biopathway.LENGTHS": {False: (2_000, 4_000)},
+            "biopathway.FIXED_LENGTH": {False: 2_000},
+            "biopathway.TARGET": {False: 0.1},
+        },
         {"ladders", "boxes", "variances", "errors", "ratios", "convergence"},
     ),
     "graphical": (
@@ -33,7 +37,7 @@ SMALL = {
         },
         {""},
     ),
-    "galaxy": ({"galaxy.LENGTHS": {False: (4_000, 8_000)}, "galaxy.BUDGET": 20.0}, {""}),
+    "galaxy": ({"galaxy.LENGTHS": {False: (4_000, 8_000)}, "galaxy.BUDGET": {False: 10.0}}, {""}),
     "future": ({"future.LENGTHS": {False: (1_000, 2_000)}}, {""}),
     "runtime": ({"runtime.UNIT": 10_000}, {""}),
 }

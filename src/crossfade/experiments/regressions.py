@@ -15,7 +15,7 @@ from crossfade.experiments.jobs import Job, Rows
 from crossfade.experiments.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff, two_legs
 from crossfade.experiments.statistics import of_runs, pooled_ratios, ratio_interval, ratios
 
-LENGTHS = {False: (16_000, 32_000, 64_000), True: (64_000, 128_000, 256_000, 512_000, 1_024_000)}
+LENGTHS = {False: (16_000, 32_000), True: (64_000, 128_000, 256_000, 512_000, 1_024_000)}
 WAYS = [(ladder, back) for ladder in ("sigmoid", "power") for back in (False, True)]
 
 

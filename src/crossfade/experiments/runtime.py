@@ -85,7 +85,7 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
             {"world": world, "method": method, "n_chains": n_chains},
         )
         for world, methods in PAPER.items()
-        for method in methods
+        for method in (methods if full else (NETI_DIFF,))
         for n_chains in (1, 64)
     ]
 
