@@ -109,3 +109,11 @@ def thousands(n: float) -> str:
 def legend_below(drawn: Any, axis: Any) -> None:
     handles, labels = axis.get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+
+
+def label_outer(axes: Any, x: str, y: str) -> None:
+    """Labels below and to the left of a grid of panels."""
+    for axis in axes[-1]:
+        axis.set_xlabel(x)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(y)

@@ -130,7 +130,7 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
                 }
                 charts.bars(axis, pairs, {**ti, NETI_DIFF: series(_on(straight, "sigmoid"), column)}, log=True)
                 axis.set_title(f"TI with K = {k} rungs", loc="left")
-            _label(axes, "orders of the two polynomials", label)
+            charts.label_outer(axes, "orders of the two polynomials", label)
             charts.legend_below(drawn, axes[0, 0])
 
     by_k("errors", "mae", "mean absolute error of the log Bayes factor", "mean |error|")
@@ -166,7 +166,7 @@ def _ratio_figure(table: pandas.DataFrame, pairs: list[str], folder: Path, about
             charts.bars(axis, pairs, both, log=True)
             axis.axhline(1, color=charts.INK, lw=0.9)
             axis.set_title(f"TI with K = {k} rungs", loc="left")
-        _label(axes, "orders of the two polynomials", "variance ratio")
+        charts.label_outer(axes, "orders of the two polynomials", "variance ratio")
         charts.legend_below(drawn, axes[0, 0])
 
 
@@ -188,10 +188,3 @@ def _partial_figure(runs: pandas.DataFrame, folder: Path, written: list[Path]) -
         right.set_title("near M1 (log axis)", loc="left")
         right.set_xscale("log")
         right.set_xlim(1e-9, 1)
-
-
-def _label(axes: Any, x: str, y: str) -> None:
-    for axis in axes[-1]:
-        axis.set_xlabel(x)
-    for axis in axes[:, 0]:
-        axis.set_ylabel(y)

@@ -72,7 +72,7 @@ def figures(runs: pandas.DataFrame, folder: Path, name: str, title: str) -> list
             axes = drawn.subplots(2, 2, sharex=True, sharey=True)
             for axis, k in zip(axes.flat, n_rungs, strict=True):
                 per_k(axis, k, column, spread)
-            _label(axes, "iterations $N_{iter}$", label)
+            charts.label_outer(axes, "iterations $N_{iter}$", label)
             charts.legend_below(drawn, axes[0, 0])
 
     by_k("errors", "mean absolute error of the log Bayes factor", "mean |error|", "mae", _mae_spread)
@@ -117,7 +117,7 @@ def _ratio_figure(
             charts.lines(axis, series)
             axis.axhline(1, color=charts.INK, lw=0.9)
             axis.set_title(f"TI with K = {k:g} rungs", loc="left")
-        _label(axes, "iterations $N_{iter}$", "variance ratio")
+        charts.label_outer(axes, "iterations $N_{iter}$", "variance ratio")
         charts.legend_below(drawn, axes[0, 0])
 
 
@@ -143,10 +143,3 @@ def _ladder_figure(
         left.set(xlabel="iterations $N_{iter}$", ylabel="mean |error|")
         right.set(xlabel="iterations $N_{iter}$", ylabel="bias, with 2 standard errors")
         charts.legend_below(drawn, left)
-
-
-def _label(axes: Any, x: str, y: str) -> None:
-    for axis in axes[-1]:
-        axis.set_xlabel(x)
-    for axis in axes[:, 0]:
-        axis.set_ylabel(y)
