@@ -17,6 +17,7 @@ TITLE = "Gaussian graphical models"
 BETAS = tuple(round(0.1 * i, 1) for i in range(11))
 N_DATA_SETS = 10
 LENGTH = {False: 20_000, True: 100_000}
+GIBBS = "NETI-DIFF, Gibbs"
 N_POPULATION = 2_000  # data sets over which the exact answer is averaged
 
 
@@ -31,6 +32,17 @@ def sweep(beta: float, n_iter: int, n_runs: int) -> Rows:
         key = jax.random.fold_in(jax.random.key(data_set), round(10 * beta))
         own = neti_diff(problem(beta, data_set), n_iter, n_runs, key)
         found += [{"beta": beta, "data_set": data_set, **row} for row in own]
+    return found
+
+
+def sweep_by_gibbs(beta: float, n_iter: int, n_runs: int) -> Rows:
+    """The same with exact conditionals instead of the paper's walk, which lags behind."""
+    found: Rows = []
+    for data_set in range(N_DATA_SETS):
+        ours = problem(beta, data_set)._replace(kernel=graphical.gibbs)
+        key = jax.random.fold_in(jax.random.key(100 + data_set), round(10 * beta))
+        own = neti_diff(ours, n_iter, n_runs, key)
+        found += [{"beta": beta, "data_set": data_set, **row, "method": GIBBS} for row in own]
     return found
 
 
@@ -50,32 +62,34 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
     found = []
     for beta in BETAS:
         own = {"beta": beta}
-        found.append(
-            Job(f"sweep-{beta}", f"{__name__}:sweep", {**own, "n_iter": LENGTH[full], "n_runs": max(n_runs, 8)})
-        )
+        settings = {**own, "n_iter": LENGTH[full], "n_runs": max(n_runs, 8)}
+        found.append(Job(f"sweep-{beta}", f"{__name__}:sweep", settings))
+        exact = {**settings, "n_iter": LENGTH[full] // 5}
+        found.append(Job(f"gibbs-{beta}", f"{__name__}:sweep_by_gibbs", exact))
         found.append(Job(f"population-{beta}", f"{__name__}:population", own))
     return [*found, *(Job(f"default-{b}", f"{__name__}:default", {"beta": b, "n_runs": 1}) for b in BETAS)]
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
     """Per data set: mean over runs, its error and its distance from the exact answer; and the means over data sets."""
-    sweeps = runs[runs["method"] == NETI_DIFF]
-    sets = sweeps.groupby(["beta", "data_set"]).agg(
+    sweeps = runs[runs["method"].isin([NETI_DIFF, GIBBS])]
+    sets = sweeps.groupby(["beta", "method", "data_set"]).agg(
         estimate=("estimate", "mean"), sd=("estimate", "std"), runs=("run", "size"), exact=("truth", "first")
     )
     sets["error"] = sets["sd"] / np.sqrt(sets["runs"])
     sets["sigmas"] = (sets["estimate"] - sets["exact"]) / sets["error"]
     sets = sets.reset_index()
-    by_beta = sets.groupby("beta").agg(
-        neti_diff=("estimate", "mean"),
+    by_beta = sets.groupby(["beta", "method"]).agg(
+        estimate=("estimate", "mean"),
         sd=("estimate", "std"),
         exact=("exact", "mean"),
         worst_sigmas=("sigmas", lambda z: z.abs().max()),
         worst_error=("error", "max"),
     )
     many = runs[runs["method"] == "exact"].set_index("beta")
-    by_beta["population"], by_beta["population_error"] = many["estimate"], many["error"]
     ours = runs[runs["method"] == AUTO].groupby("beta").first()
+    by_beta = by_beta.reset_index("method")
+    by_beta["population"], by_beta["population_error"] = many["estimate"], many["error"]
     by_beta["auto_off"], by_beta["auto_error"] = ours["estimate"] - ours["truth"], ours["error"]
     by_beta["auto_verdict"] = ours["verdict"]
     return {"summary": by_beta.reset_index(), "data-sets": sets}
@@ -84,7 +98,8 @@ def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
 def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
     written: list[Path] = []
     found = tables(runs)
-    table, sets = found["summary"], found["data-sets"]
+    both, sets = found["summary"], found["data-sets"]
+    table = both[both["method"] == NETI_DIFF]
     text = f"{TITLE}: log Bayes factor of wildtype over mutant, {N_DATA_SETS} data sets of 100"
     with charts.figure(folder, "graphical", (8.8, 4.0), text, written) as drawn:
         left, right = drawn.subplots(1, 2, width_ratios=(3, 2))
@@ -94,7 +109,7 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
         )
         left.plot(table["beta"], table["exact"], "x", color=charts.INK, ms=7, label="exact, these data sets")
         left.errorbar(
-            table["beta"], table["neti_diff"], table["sd"], fmt="o", color=charts.COLOURS[NETI_DIFF], ms=4, capsize=2,
+            table["beta"], table["estimate"], table["sd"], fmt="o", color=charts.COLOURS[NETI_DIFF], ms=4, capsize=2,
             label="NETI-DIFF, sd over data sets",
         )  # fmt: skip
         left.set(xlabel="coefficient of the two edges in dispute", ylabel="log Bayes factor")
@@ -103,11 +118,15 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
         near = table[table["beta"] <= 0.31]
         inset.axhline(0, color=charts.INK, lw=0.9, ls=":")
         inset.plot(near["beta"], near["population"], color=charts.INK, lw=1.2)
-        inset.plot(near["beta"], near["neti_diff"], "o", color=charts.COLOURS[NETI_DIFF], ms=4)
+        inset.plot(near["beta"], near["estimate"], "o", color=charts.COLOURS[NETI_DIFF], ms=4)
         inset.set_title("the sign changes between 0.1 and 0.2", fontsize=8, loc="left")
         inset.tick_params(labelsize=8)
         right.axhspan(-2, 2, color=charts.PALE, alpha=0.6, lw=0)
-        right.plot(sets["beta"], sets["sigmas"], "o", color=charts.COLOURS[NETI_DIFF], ms=3, alpha=0.7)
-        right.set(xlabel="coefficient", ylabel="(NETI-DIFF - exact) / standard error", ylim=(-5, 5))
+        for i, (method, part) in enumerate(sets.groupby("method", sort=False)):
+            label = "the paper's walk" if method == NETI_DIFF else "Gibbs"
+            at = part["beta"] + 0.03 * (i - 0.5)
+            right.plot(at, part["sigmas"], charts.MARKERS[i], color=charts.MORE[i], ms=3, alpha=0.7, label=label)
+        right.legend(loc="upper right", ncols=2, fontsize=8)
+        right.set(xlabel="coefficient", ylabel="(estimate - exact) / standard error", ylim=(-6, 6))
         right.set_title("each data set against its exact answer", loc="left")
     return written
