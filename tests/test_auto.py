@@ -142,6 +142,7 @@ def test_arguments_of_other_methods_are_refused():
         compare(m1, m2, n_chains=5)
 
 
+@pytest.mark.slow
 def test_separate_modes_are_tempered_from_the_prior():
     trap = TRAPS["separated"]()
     result = compare(trap.m1, trap.m2, budget=120)

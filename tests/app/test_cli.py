@@ -106,6 +106,7 @@ def test_estimate_refuses_an_illegal_pair_and_names_the_legal_ones(folder, sweep
     assert "legal on this trace: trapezoid, jarzynski" in words(refused.stderr)
 
 
+@pytest.mark.slow
 def test_estimate_bar_on_a_run_with_rungs(folder):
     done = run(
         "compare",

@@ -62,6 +62,7 @@ def test_the_mode_is_a_mode_and_laplace_is_near_the_evidence():
         assert float(model.log_joint(theta)) - log_det / 2 == pytest.approx(truth, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_pima_by_hmc_rungs_and_mbar():
     """The direct path with the prior as link: 30 rungs of equal length, 64 chains."""
     pair = logistic.pima()
@@ -75,6 +76,7 @@ def test_pima_by_hmc_rungs_and_mbar():
         assert_estimate(estimate._replace(value=estimate.value + 0.04), PIMA, max_error=0.005)
 
 
+@pytest.mark.slow
 def test_control_variates_cut_the_variance_of_the_integrand():
     """At least fivefold along the path, weighted as the integral weights it; Oates et al. report about tenfold."""
     pair = logistic.pima()

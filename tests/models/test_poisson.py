@@ -91,6 +91,7 @@ def test_the_quadrature_has_converged():
         assert log_evidence_by_quadrature(m, 12) == pytest.approx(log_evidence_by_quadrature(m, 20), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_a_pair_against_quadrature():
     result = compare(*pair(), method="MBAR", n_iter=8_000, seed=0)
     assert result.warnings == ()
