@@ -39,42 +39,36 @@ WORLDS: dict[str, Callable[[], Problem]] = {
 }
 
 
-def once(problem: Problem, method: str, n_chains: int, n_iter: int) -> None:
-    """One run of a method without burn-in; of TI, the leg to M2."""
+def runner(problem: Problem, method: str, n_chains: int, n_iter: int) -> Callable[[], object]:
+    """One run of a method without burn-in, ready to start; of TI, the leg to M2."""
     keys = chain_keys(jax.random.key(0), n_chains)
     a, b = (problem.m1, problem.m2) if method == NETI_DIFF else (without_data(problem.m2), problem.m2)
     path, kernel = problem.path(a, b), problem.kernel(a, b)
     if method == NETI_DIFF:
-        anneal(path, kernel, sigmoid(n_iter), keys, schedule=Schedule(n_warm_up=0))
-        return
+        tau = sigmoid(n_iter)
+        return lambda: anneal(path, kernel, tau, keys, schedule=Schedule(n_warm_up=0))
     schedule = Schedule(n_draws=n_iter // RUNGS, n_burn=0, n_warm_up=0)
     if method == "TI-standard":
-        anneal(path, kernel, power(RUNGS), keys, schedule=schedule)
-    else:
-        anneal_at_tangents(path, kernel, RUNGS, keys, schedule)
+        return lambda: anneal(path, kernel, power(RUNGS), keys, schedule=schedule)
+    return lambda: anneal_at_tangents(path, kernel, RUNGS, keys, schedule)
 
 
 def measure(world: str, method: str, n_chains: int) -> Rows:
-    """Best of three after compilation: wall and CPU seconds per 100,000 iterations of one chain."""
+    """Best of five after compilation: wall and CPU seconds per 100,000 iterations of one chain."""
     problem, n_iter = WORLDS[world](), UNIT if n_chains == 1 else UNIT // 10
     with float64():
-        once(problem, method, n_chains, n_iter)
+        run = runner(problem, method, n_chains, n_iter)
+        run()
         best = (np.inf, np.inf)
-        for _ in range(3):
+        for _ in range(5):
             wall, cpu = time.perf_counter(), time.process_time()
-            once(problem, method, n_chains, n_iter)
+            run()
             best = min(best, (time.perf_counter() - wall, time.process_time() - cpu))
     unit = UNIT / n_iter / n_chains
     n = len(problem.m2.data) if problem.m2.data is not None else 0
-    about = {"world": world, "n": n, "method": method, "chains": n_chains, "paper": PAPER[world][method]}
-    return [
-        {
-            **about,
-            "seconds": best[0] * unit,
-            "cpu": best[1] * unit,
-            "times_faster": PAPER[world][method] / best[0] / unit,
-        }
-    ]
+    paper = PAPER[world][method]
+    about = {"world": world, "n": n, "method": method, "chains": n_chains, "paper": paper}
+    return [{**about, "seconds": best[0] * unit, "cpu": best[1] * unit, "times_faster": paper / best[0] / unit}]
 
 
 def jobs(full: bool, n_runs: int) -> list[Job]:
