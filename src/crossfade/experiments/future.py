@@ -167,6 +167,6 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
             right.plot(part["order"], rms, charts.MARKERS[i] + "-", color=charts.MORE[i], label=route)
         right.set_yscale("log")
         right.set(xlabel="order of the polynomial", ylabel=f"rms error, relative to order {REFERENCE}")
-        right.set_title("1 of many: by a reference, or each alone", loc="left")
+        right.set_title("1 of many: reference or alone", loc="left")
         right.legend()
     return written

@@ -75,7 +75,7 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
     lengths = sorted(summary["n_iter"].dropna().unique())
     n_runs = int(summary["runs"].max())
     text = f"{TITLE}: log Bayes factor of four over three components (mean and sd of {n_runs} runs)"
-    with charts.figure(folder, "galaxy", (7.6, 4.0), text, written) as drawn:
+    with charts.figure(folder, "galaxy", (7.6, 4.6), text, written) as drawn:
         axis = drawn.subplots()
         axis.axhline(TRUTH, color=charts.INK, lw=1, label=f"reference {TRUTH}")
         axis.axhline(PAPER, color=charts.GREY, lw=1, ls=":", label=f"the paper's gold standard {PAPER}")
@@ -96,5 +96,5 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
         axis.set_xticks([*range(len(lengths)), float(np.mean(at))], [*ticks, f"default method\n({verdicts})"])
         axis.set_ylabel("log Bayes factor")
         axis.grid(axis="y", color=charts.PALE, lw=0.7)
-        axis.legend(ncols=2)
+        charts.legend_below(drawn, axis)
     return written
