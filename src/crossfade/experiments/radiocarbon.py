@@ -155,7 +155,7 @@ def _on(straight: pandas.DataFrame, ladder: str) -> pandas.DataFrame:
 
 
 def _ratio_figure(table: pandas.DataFrame, pairs: list[str], folder: Path, about: str, written: list[Path]) -> None:
-    text = f"{TITLE}: variance of TI over that of NETI-DIFF; above 1 NETI-DIFF wins {about}"
+    text = f"{TITLE}: variance of TI over that of NETI-DIFF {about}"
     with charts.figure(folder, "radiocarbon-ratios", (8.6, 6.4), text, written) as drawn:
         axes = drawn.subplots(2, 2, sharex=True, sharey=True)
         for axis, k in zip(axes.flat, RUNGS, strict=True):
