@@ -8,13 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate
+from conditionals import mismatches
 from worlds import KINDS, TAUS, crossed, key, log_bayes_factor, nested
 
 from crossfade.analysis import bar, corrected_trapezoid, jackknife, mbar, stepping_stone, trapezoid
 from crossfade.models import linear
-from crossfade.models.conjugate import Coefficients, Joint, Variance
+from crossfade.models.conjugate import Coefficients, Joint, TwoBlocks, Variance
 from crossfade.sampling.adapt import measured_length
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
+from crossfade.sampling.kernel import Gibbs
 from crossfade.sampling.ladder import (
     Rung,
     equal_length,
@@ -27,7 +29,7 @@ from crossfade.sampling.ladder import (
 from crossfade.sampling.ladder import linear as evenly
 from crossfade.sampling.model import without_data
 from crossfade.sampling.path import direct
-from crossfade.types import CrossfadeError
+from crossfade.types import CrossfadeError, Energy, State
 
 EVIDENCES = (346.309874, 381.744549, 412.615801, 410.105366, 411.714267)
 EVIDENCES += (409.110302, 414.317372, 411.612544, 408.587454, 405.416321)
@@ -111,49 +113,76 @@ class WithoutPriorTerm(Variance):
         return self.pair.noise(tau)[0]
 
 
-def blocks():
+class OffByALittle(TwoBlocks):
+    """Wrong twin: one energy is a millionth too high."""
+
+    def __call__(self, noise, state, path, tau):
+        state, accepted = super().__call__(noise, state, path, tau)
+        return state._replace(energy=Energy(state.energy.start, state.energy.end * (1 + 1e-6))), accepted
+
+
+def pairs():
+    """name: (M1, M2, blocks beside those of the sampler that must be right, blocks that must not)"""
     for make in (nested, crossed):
         for kind, settings in KINDS.items():
             pair = make(**settings)
-            orders = [pair] if make is nested else [pair, (without_data(pair[1]), pair[1])]
-            for order in orders:
-                for block in linear.gibbs(*order).blocks:
-                    yield f"{make.__name__}-{kind}-{type(block).__name__}", order, block, True
-            if kind != "unscaled":
-                yield f"{make.__name__}-{kind}-joint", pair, Joint(linear.pair(*pair)), True
-    for order in (linear.radiata(), (linear.radiocarbon(4), linear.radiocarbon(6))):
-        for block in linear.gibbs(*order).blocks:
-            yield f"real-{type(block).__name__}", order, block, True
+            joint = [] if kind == "unscaled" else [Joint(linear.pair(*pair))]
+            yield f"{make.__name__}-{kind}", pair, joint, []
+            if make is crossed:
+                yield f"from no data, {kind}", (without_data(pair[1]), pair[1]), [], []
+    yield "radiata", linear.radiata(), [], []
+    yield "radiocarbon", (linear.radiocarbon(4), linear.radiocarbon(6)), [], []
     both = nested(**KINDS["scaled"])
-    for wrong in (WithoutVariance, WithoutPriorTerm):
-        yield wrong.__name__, both, wrong(linear.pair(*both)), False
+    yield "wrong twins", both, [], [wrong(linear.pair(*both)) for wrong in (WithoutVariance, WithoutPriorTerm)]
 
 
 @eqx.filter_jit
-def mismatch(path, sweep, block, theta, tau):
-    """log p(new | rest) - log p(old | rest) against log q_tau(new) - log q_tau(old), at a typical point of q_tau."""
+def move_each(sweep, blocks, theta, tau):
+    """A typical point of q_tau and, of every block, a move from there."""
 
     def draw(block, theta, i):
-        return {**theta, **block.draw(block.noise(key(i), tau), theta, tau)}
+        return block.draw(block.noise(key(i), tau), theta, tau)
 
-    old = theta
     for own in sweep.blocks:
-        old = draw(own, old, 1)
-    new = draw(block, old, 2)
-    by_block = block.log_prob(new, tau) - block.log_prob(old, tau)
-    return by_block - (path.energy(new).at(tau) - path.energy(old).at(tau))
+        theta = {**theta, **draw(own, theta, 1)}
+    return theta, [draw(block, theta, 2) for block in blocks]
 
 
 def test_every_conditional_is_the_paths_energy_to_1e_9_and_wrong_ones_are_not():
     seen = 0
-    for name, pair, block, is_right in blocks():
-        names = {name for m in pair for name in m.names}
-        theta = {name: jnp.ones(()) for name in names}
+    for name, pair, right, wrong in pairs():
         path, sweep = direct(*pair), linear.gibbs(*pair)
-        off = [abs(float(mismatch(path, sweep, block, theta, jnp.array(tau)))) for tau in TAUS]
-        assert (max(off) < 1e-9) == is_right, f"{name}: {off}"
-        seen += 1
+        blocks = [*sweep.blocks, *right, *wrong]
+        ones = {name: jnp.ones(()) for m in pair for name in m.names}
+        typical = [move_each(sweep, blocks, ones, jnp.array(tau)) for tau in TAUS]
+        off = [mismatches(path, blocks, *here, jnp.array(tau)) for here, tau in zip(typical, TAUS, strict=True)]
+        worst = np.abs(off).max(axis=0)
+        n_right = len(blocks) - len(wrong)
+        assert (worst[:n_right] < 1e-9).all() and (worst[n_right:] > 1e-9).all(), f"{name}: {worst}"
+        seen += len(blocks)
     assert seen > 20
+
+
+@eqx.filter_jit
+def step(kernel, path, state, seed, tau):
+    return kernel(kernel.noise(seed, state.theta, tau), state, path, tau)[0]
+
+
+@pytest.mark.parametrize("name", ["radiocarbon", "from no data, scaled"])
+def test_two_blocks_in_one_go_are_the_blocks_one_by_one(name):
+    """Same noise, same map: parameters, and energies as the path computes them, to 1e-9 of their size."""
+    pair = next(pair for own, pair, _, _ in pairs() if own == name)
+    path, sweep = direct(*pair), linear.gibbs(*pair)
+    assert isinstance(sweep, TwoBlocks)
+    names = {name for m in pair for name in m.names}
+    state = State({name: jnp.ones(()) for name in names}, Energy(jnp.zeros(()), jnp.zeros(())))
+    for i in range(20):
+        tau = jnp.array(TAUS[i % len(TAUS)])
+        one_by_one = step(Gibbs(sweep.blocks), path, state, key(i), tau)
+        state, wrong = (step(kernel, path, state, key(i), tau) for kernel in (sweep, OffByALittle(sweep.pair)))
+        scale = 1 + np.abs(jax.tree.leaves(one_by_one))
+        apart = [np.abs(np.subtract(jax.tree.leaves(s), jax.tree.leaves(one_by_one))) / scale for s in (state, wrong)]
+        assert apart[0].max() < 1e-9 < apart[1].max()
 
 
 def exact_rungs(m1, m2):

@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
 from crossfade.data import load
-from crossfade.models.conjugate import LOG_2PI, Coefficients, End, Joint, Pair, Variance, pair_of
+from crossfade.models.conjugate import LOG_2PI, Coefficients, End, Joint, Pair, TwoBlocks, pair_of
 from crossfade.models.unscaled import UnscaledCoefficients, UnscaledVariance
 from crossfade.sampling.kernel import Gibbs
 from crossfade.sampling.model import Model, NoData, describe, normal_mean_and_precision, without_data
@@ -185,8 +185,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
     if known is not None:
         return Gibbs((Coefficients(pair(m1, m2)),))
     if _scaled(m1, m2):
-        both = pair(m1, m2)
-        return Gibbs((Coefficients(both), Variance(both)))
+        return TwoBlocks(pair(m1, m2))
     rows = [_rows(m, names) for m in (m1, m2)]
     ends = [_end(m1, m2, names, known), _end(m2, m1, names, known)]
     priors = np.array([_priors(m, other, names) for m, other in ((m1, m2), (m2, m1))])
