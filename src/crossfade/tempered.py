@@ -16,6 +16,7 @@ from crossfade.short import GROWTH, Asked, Say
 from crossfade.types import Array, Leg
 
 PILOT = 8  # segments of steps of every rung
+MOST = 2**27  # numbers in MBAR's matrix, draws x rungs: a gigabyte
 FEW_TRIPS = 40  # round trips from posterior to prior and back: fewer of them have not seen all pieces often enough
 
 
@@ -60,6 +61,9 @@ def tempered_legs(joints: tuple[Joint, Joint], asked: Asked, key: Array, n_repli
         if asked.max_draws is not None and (n_now + n_more) * n_replicates > asked.max_draws:
             n_more = asked.max_draws / n_replicates - n_now
             stopped = f"the budget of {asked.max_draws:,} draws per rung is used up"
+        room = MOST / n_replicates / max(len(run.tau) for run in runs) ** 2 - n_now
+        if n_more > room:
+            n_more, stopped = room, "more draws would not fit into memory"
         n_segments = int(np.ceil(n_more / 50)) if n_more > 0 else 0
         if stopped and n_segments < 4:
             break

@@ -30,7 +30,7 @@ SMALL = {
     ),
     "graphical": (
         {
-            "graphical.BETAS": (0.0, 0.3),
+            "graphical.BETAS": (0.3,),
             "graphical.N_DATA_SETS": 2,
             "graphical.N_POPULATION": 50,
             "graphical.LENGTH": {False: 2_000},

@@ -9,9 +9,12 @@ from scipy import stats
 from worlds import key
 
 from crossfade.analysis.mixing import mixing, plain_r_hat
+from crossfade.models import linear
 from crossfade.sampling.anneal import chain_keys
+from crossfade.sampling.joint import as_joint
 from crossfade.sampling.posterior import SEGMENT, Draws, advance, begin, rescued, root_covariance, warm_up, whiten
 from crossfade.sampling.precision import float64
+from crossfade.sampling.source import more, run_source
 from crossfade.types import CrossfadeError
 
 
@@ -149,3 +152,15 @@ def test_chains_on_their_way_are_left_alone():
     log_density[:3] = 0.0
     sampler = begin(Vague(), np.zeros((4, 2)), np.ones(2), chain_keys(key(1), 4))
     assert rescued(sampler, Draws(np.zeros((4, SEGMENT, 2)), log_density, log_density, log_density > 0, 0)) is None
+
+
+def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
+    """A polynomial of order 9: its coefficients hang together, and a vague prior of the noise starts far away."""
+    joint = as_joint(linear.radiocarbon(9), "M")
+
+    def worst_r_hat():
+        return max(mixing(more(run_source(joint, key(seed), 32, "M"), 4).draws.u).r_hat for seed in range(4))
+
+    assert worst_r_hat() < 1.05
+    monkeypatch.setattr("crossfade.sampling.posterior.N_ROUNDS", 1)
+    assert worst_r_hat() > 1.5

@@ -24,6 +24,7 @@ LONGEST = 256  # leapfrog steps of one trajectory, at most
 TARGET_ACCEPTANCE = 0.85
 LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
 N_RESCUES = 12
+N_ROUNDS = 4  # of whitening: one is enough where all chains have met by then and take long steps
 SHORTEST = 2.2  # trajectory length in whitened coordinates: jittered down to 0.4 of it, a quarter turn on average
 
 Target = Callable[[Array], Array]  # u -> log density; a module, so that what it holds is an argument of the program
@@ -106,12 +107,20 @@ def warm_up(sampler: Sampler, n_windows: int = 4) -> Sampler:
         if (freed := rescued(sampler, seen)) is None:
             break
         sampler, seen = advance(freed, 1, gain=0.5, longest=8)
-    for window in range(n_windows):
-        sampler, seen = advance(sampler, 2 + 2 * (window >= 2), gain=0.3, longest=8 * 2**window)
-        recent = seen.u[:, seen.u.shape[1] // 2 :]
-        sampler = whiten(sampler, recent.reshape(-1, recent.shape[2]))
-    sampler, _ = advance(sampler, 2, gain=0.2)
+    for _ in range(N_ROUNDS):
+        for window in range(n_windows):
+            sampler, seen = advance(sampler, 2 + 2 * (window >= 2), gain=0.3, longest=8 * 2**window)
+            recent = seen.u[:, seen.u.shape[1] // 2 :]
+            sampler = whiten(sampler, recent.reshape(-1, recent.shape[2]))
+        sampler, seen = advance(sampler, 2, gain=0.2)
+        if _level(seen.log_density) and SHORTEST / np.median(sampler.tuning.step_size) < LONGEST / 4:
+            break
     return _settle(sampler)
+
+
+def _level(height: np.ndarray) -> bool:
+    """Whether no chain [chain, draw] is still on its way up: all visit the same heights, give or take their spread."""
+    return bool(height.mean(axis=1).std() < 3 * np.median(height.std(axis=1)))
 
 
 def rescued(sampler: Sampler, seen: Draws) -> Sampler | None:
