@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -84,19 +85,18 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         seed = zlib.crc32(name.encode()) % 2**31
         return Job(name, f"{__name__}:run", {**where, "seed": seed, "n_runs": n_runs, **settings})
 
-    found = []
-    # Gene by gene, since data sets of one gene share the compiled program.
-    for gene in GENES:
-        sets = [(network, instance, gene) for network in clock.NETWORKS for instance in clock.INSTANCES]
-        found += [job("auto", *each, n_runs=1, target_se=TARGET[full]) for each in sets]
-        for n in LENGTHS[full]:
-            found += [job("neti", *each, n_iter=n, ladder=ladder) for each in sets for ladder in ("sigmoid", "power")]
-            found += [job("ti", *each, n_iter=n) for each in sets if full or each[1] == 1]
-        some = [each for each in sets if each[1] == 1]
-        found += [job("printed", *each, n_iter=FIXED_LENGTH[full]) for each in (sets if full else some)]
-        # Other columns or rows are other programs, which take longer to compile than to run.
-        variants = [name for name, own in VARIANTS.items() if full or set(own) <= {"hyper"}]
-        found += [job("variant", *each, n_iter=FIXED_LENGTH[full], variant=v) for v in variants for each in some]
+    # Gene after gene within each kind: data sets of one gene share a compiled program, and workers that begin
+    # together should not compile the same one.
+    sets = list(product(clock.NETWORKS, clock.INSTANCES, GENES))
+    some = [each for each in sets if each[1] == 1]
+    found = [job("auto", *each, n_runs=1, target_se=TARGET[full]) for each in sets]
+    for n in LENGTHS[full]:
+        found += [job("ti", *each, n_iter=n) for each in (sets if full else some)]
+        found += [job("neti", *each, n_iter=n, ladder=ladder) for ladder in ("sigmoid", "power") for each in sets]
+    found += [job("printed", *each, n_iter=FIXED_LENGTH[full]) for each in (sets if full else some)]
+    # Other columns or rows are other programs, which take longer to compile than to run.
+    variants = [name for name, own in VARIANTS.items() if full or set(own) <= {"hyper"}]
+    found += [job("variant", *each, n_iter=FIXED_LENGTH[full], variant=v) for v in variants for each in some]
     return found
 
 

@@ -55,12 +55,12 @@ def default(n_runs: int, budget: float) -> Rows:
 
 def jobs(full: bool, n_runs: int) -> list[Job]:
     n_runs = max(n_runs, 10)  # as many as in the paper
-    found = []
+    found = [Job("default", f"{__name__}:default", {"n_runs": 5 if full else 1, "budget": BUDGET[full]})]
     for i, n in enumerate(LENGTHS[full]):
         settings = {"n_iter": n, "n_runs": n_runs}
         found.append(Job(f"integrate-{n}", f"{__name__}:integrate", {**settings, "seed": 10 + i}))
         found.append(Job(f"sweep-{n}", f"{__name__}:sweep", {**settings, "seed": 20 + i}))
-    return [*found, Job("default", f"{__name__}:default", {"n_runs": 5 if full else 1, "budget": BUDGET[full]})]
+    return found
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:

@@ -16,7 +16,7 @@ from crossfade.models import graphical
 TITLE = "Gaussian graphical models"
 BETAS = tuple(round(0.1 * i, 1) for i in range(11))
 N_DATA_SETS = 10
-LENGTH = {False: 20_000, True: 100_000}
+LENGTH = {False: 10_000, True: 100_000}
 GIBBS = "NETI-DIFF, Gibbs"
 N_POPULATION = 2_000  # data sets over which the exact answer is averaged
 
@@ -59,7 +59,7 @@ def population(beta: float) -> Rows:
 
 
 def jobs(full: bool, n_runs: int) -> list[Job]:
-    found = []
+    found = [Job(f"default-{b}", f"{__name__}:default", {"beta": b, "n_runs": 1}) for b in BETAS]
     for beta in BETAS:
         own = {"beta": beta}
         settings = {**own, "n_iter": LENGTH[full], "n_runs": max(n_runs, 8)}
@@ -67,7 +67,7 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         exact = {**settings, "n_iter": LENGTH[full] // 5}
         found.append(Job(f"gibbs-{beta}", f"{__name__}:sweep_by_gibbs", exact))
         found.append(Job(f"population-{beta}", f"{__name__}:population", own))
-    return [*found, *(Job(f"default-{b}", f"{__name__}:default", {"beta": b, "n_runs": 1}) for b in BETAS)]
+    return found
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:

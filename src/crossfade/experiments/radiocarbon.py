@@ -88,13 +88,13 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         return Job(name, f"{HERE}:{function}", {"low": low, "high": high, "n_runs": n_runs, "seed": seed, **settings})
 
     n_iter = LENGTH[full]
-    found = []
-    for pair in PAIRS:
-        found += [job("sweep", *pair, route=route, ladder="sigmoid", n_iter=n_iter) for route in ROUTES]
-        found.append(job("sweep", *pair, route="direct", ladder="power", n_iter=n_iter))
-    found += [job("partial", 1, 9, ladder=ladder, n_iter=n_iter) for ladder in LADDERS]
+    # The long ones first, so that no worker waits for the other at the end.
+    found = [job("default", *pair) for pair in (PAIRS if full else PAIRS[-1:])]
     found += [job("integrate", *pair, n_iter=n_iter) for pair in PAIRS]
-    return [*found, *(job("default", *pair) for pair in (PAIRS if full else PAIRS[-1:]))]
+    for pair in PAIRS:
+        found += [job("sweep", *pair, route=route, ladder="sigmoid", n_iter=n_iter) for route in reversed(ROUTES)]
+        found.append(job("sweep", *pair, route="direct", ladder="power", n_iter=n_iter))
+    return [*found, *(job("partial", 1, 9, ladder=ladder, n_iter=n_iter) for ladder in LADDERS)]
 
 
 def tables(runs: pandas.DataFrame) -> dict[str, pandas.DataFrame]:

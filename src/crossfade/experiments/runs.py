@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.sampling.anneal import Schedule, anneal, chain_keys
+from crossfade.sampling.anneal import Schedule, anneal, begin, chain_keys
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import power
 from crossfade.sampling.path import Path
@@ -151,12 +151,12 @@ def integrations(
     groups = [_Group(method, k, 5 * per_fifth * most // k, n_runs) for method in (STANDARD, OPTIMAL) for k in n_rungs]
     parts = [slice(i * n_runs, (i + 1) * n_runs) for i in range(len(groups))]
     keys = chain_keys(key, n_runs * len(groups))
-    _, state = anneal(path, kernel, np.zeros(1), keys, schedule=Schedule(n_warm_up=0))
-    _, end = anneal(path, kernel, power(APPROACH), keys, schedule=Schedule(n_warm_up=0))
+    state = end = begin(path, keys, np.array(0.0))
+    for i, t in enumerate(power(max(APPROACH // n_steps, 25))):
+        end, _, _ = _block(path, kernel, keys, end, np.full(len(keys), t), np.array(2**30 + i * n_steps), n_steps)
     for group, part in zip(groups, parts, strict=True):
         group.at_one = jax.tree.map(lambda x, part=part: np.asarray(x)[part], end)
     tau = np.zeros(len(keys))
-    jax.block_until_ready(_block(path, kernel, keys, state, tau, np.array(0), n_steps))  # compiles
     began = time.process_time()
     for block in range(5 * most * per_fifth):
         state, mean, spread = _block(path, kernel, keys, state, tau, np.array(1 + block * n_steps), n_steps)

@@ -97,7 +97,7 @@ def anneal(
     n_steps, n_chains = len(taus), len(keys)
     length = segment or _segment_length(n_steps, n_chains)
     if state is None:
-        state = _begin(path, keys, tau[0])
+        state = begin(path, keys, tau[0])
     _stop_if_broken(state, taus[:1], np.array(broken(state.energy))[None])
     if np.isneginf(state.energy.at(tau[0])).any():
         raise CrossfadeError(
@@ -124,14 +124,14 @@ def anneal(
 
 
 @eqx.filter_jit
-def _begin(path: Path, keys: Array, tau: Array) -> State:
+def begin(path: Path, keys: Array, tau: Array) -> State:
     """A start for every chain: the first draw of the path's start that is possible at tau."""
 
     def draw(key: Array, attempt: Array) -> State:
         theta = jax.tree.map(lambda x: x.astype(float), path.start(jax.random.fold_in(key, attempt)))
         return State(theta, path.energy(theta))
 
-    def begin(key: Array) -> State:
+    def first(key: Array) -> State:
         key = jax.random.fold_in(key, 2**31 - 1)  # a number no step has: apart from every step's randomness
 
         def impossible(carry: tuple[Array, State]) -> Array:
@@ -145,7 +145,7 @@ def _begin(path: Path, keys: Array, tau: Array) -> State:
         nowhere = State(theta, Energy(jnp.array(-jnp.inf), jnp.array(-jnp.inf)))
         return jax.lax.while_loop(impossible, again, (jnp.array(0), nowhere))[1]
 
-    return jax.vmap(begin)(keys)
+    return jax.vmap(first)(keys)
 
 
 @eqx.filter_jit
