@@ -34,6 +34,7 @@ SMALL = {
             "graphical.N_DATA_SETS": 2,
             "graphical.N_POPULATION": 50,
             "graphical.LENGTH": {False: 2_000},
+            "graphical.GIBBS_LENGTH": {False: 1_000},
         },
         {""},
     ),

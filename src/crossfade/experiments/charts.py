@@ -94,7 +94,8 @@ def bars(axis: Any, labels: list[str], series: dict[str, tuple[Any, Any, Any]], 
         at = np.arange(len(labels)) + (i - (len(series) - 1) / 2) * width
         whiskers = np.clip(np.array([height - low, high - height]), 0, None)
         axis.bar(at, height, 0.92 * width, color=colour(label, i), label=label)
-        axis.errorbar(at, height, yerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
+        if whiskers.any():
+            axis.errorbar(at, height, yerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
     if log:
         log_axis(axis)
     axis.set_xticks(np.arange(len(labels)), labels)

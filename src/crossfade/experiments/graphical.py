@@ -17,6 +17,7 @@ TITLE = "Gaussian graphical models"
 BETAS = tuple(round(0.1 * i, 1) for i in range(11))
 N_DATA_SETS = 10
 LENGTH = {False: 10_000, True: 100_000}
+GIBBS_LENGTH = {False: 4_000, True: 20_000}
 GIBBS = "NETI-DIFF, Gibbs"
 N_POPULATION = 2_000  # data sets over which the exact answer is averaged
 
@@ -64,7 +65,7 @@ def jobs(full: bool, n_runs: int) -> list[Job]:
         own = {"beta": beta}
         settings = {**own, "n_iter": LENGTH[full], "n_runs": max(n_runs, 8)}
         found.append(Job(f"sweep-{beta}", f"{__name__}:sweep", settings))
-        exact = {**settings, "n_iter": LENGTH[full] // 5}
+        exact = {**settings, "n_iter": GIBBS_LENGTH[full]}
         found.append(Job(f"gibbs-{beta}", f"{__name__}:sweep_by_gibbs", exact))
         found.append(Job(f"population-{beta}", f"{__name__}:population", own))
     return found

@@ -100,5 +100,5 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
             series[label] = list(ours[ours["chains"] == n_chains].set_index("world").loc[worlds, "seconds"])
         charts.bars(axis, worlds, {label: (v, v, v) for label, v in series.items()}, log=True)
         axis.set_ylabel("seconds (log axis)")
-        axis.legend()
+        charts.legend_below(drawn, axis)
     return written
