@@ -86,14 +86,16 @@ def figures(runs: pandas.DataFrame, folder: Path) -> list[Path]:
             sd = np.sqrt(part["variance"])
             kind = {"fmt": charts.MARKERS[i], "color": charts.colour(method, i), "capsize": 3, "ms": 6}
             axis.errorbar(at, part["mean"], sd, label=method, **kind)
-        ours = runs[runs["method"] == AUTO]
-        at = len(lengths) + 0.15 * np.arange(len(ours))
-        axis.errorbar(
-            at, ours["estimate"], ours["error"], fmt="D", color=charts.COLOURS[AUTO], capsize=3, label="default"
-        )
-        verdicts = ", ".join(sorted(set(ours["verdict"])))
         ticks = [f"{charts.thousands(n)} iterations" for n in lengths]
-        axis.set_xticks([*range(len(lengths)), float(np.mean(at))], [*ticks, f"default method\n({verdicts})"])
+        places = [float(i) for i in range(len(lengths))]
+        ours = runs[runs["method"] == AUTO]
+        if len(ours):
+            at = len(lengths) + 0.15 * np.arange(len(ours))
+            own = {"fmt": "D", "color": charts.COLOURS[AUTO], "capsize": 3, "label": "default"}
+            axis.errorbar(at, ours["estimate"], ours["error"], **own)
+            ticks.append(f"default method\n({', '.join(sorted(set(ours['verdict'])))})")
+            places.append(float(np.mean(at)))
+        axis.set_xticks(places, ticks)
         axis.set_ylabel("log Bayes factor")
         axis.grid(axis="y", color=charts.PALE, lw=0.7)
         charts.legend_below(drawn, axis)
