@@ -136,7 +136,8 @@ def _answers(runs: pandas.DataFrame, whole: pandas.DataFrame) -> pandas.DataFram
         ("TI-optimal", whole[(whole["method"] == "TI-optimal") & (whole["rungs"] == max(RUNGS))]),
         ("as_printed", whole[whole["kind"] == "printed"]),
     ):
-        longest = part[part["n_iter"] == part["n_iter"].max()].groupby(["network", "instance"])["estimate"]
+        most = part.groupby(["network", "instance"])["n_iter"].transform("max")
+        longest = part[part["n_iter"] == most].groupby(["network", "instance"])["estimate"]
         found[label], found[f"{label}_error"] = longest.mean(), longest.std(ddof=1) / np.sqrt(longest.size())
     return found.reset_index().sort_values(["network", "instance"], ascending=[False, True])
 
