@@ -114,6 +114,12 @@ def test_a_killed_job_leaves_nothing_that_is_read(tmp_path, monkeypatch):
     assert run_jobs([job], tmp_path, say=lambda text: None)["half"].tolist() == [3.5]
 
 
-def test_other_arguments_are_another_job():
+def test_other_arguments_or_other_code_are_another_job(monkeypatch):
     one, two = Job("a", "m:f", {"n": 1}), Job("a", "m:f", {"n": 2})
-    assert one.file_name != two.file_name and one.file_name == Job("a", "m:f", {"n": 1}).file_name
+    before = one.file_name
+    assert before != two.file_name and before == Job("a", "m:f", {"n": 1}).file_name
+    assert {"auto.py", "kernel.py", "michaelis_menten.py", "runs.py"} <= {
+        path.name for pattern in jobs.CODE for path in jobs.PACKAGE.glob(pattern)
+    }
+    monkeypatch.setattr(jobs, "code", lambda: "other")
+    assert one.file_name != before

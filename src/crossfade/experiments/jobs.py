@@ -8,6 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,17 @@ from typing import Any, NamedTuple
 import pandas
 
 Rows = list[dict[str, Any]]
+
+PACKAGE = Path(__file__).parents[1]
+# What decides the numbers: figures may be changed without computing anything anew.
+CODE = ("*.py", "analysis/*.py", "models/*.py", "sampling/*.py", "experiments/rows.py", "experiments/runs.py")
+
+
+@cache
+def code() -> str:
+    """A digest of the code behind the numbers."""
+    files = sorted(path for pattern in CODE for path in PACKAGE.glob(pattern))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 class Job(NamedTuple):
@@ -26,8 +38,8 @@ class Job(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """Another function or other arguments are another job, and never read the results of this one."""
-        text = json.dumps([self.function, self.arguments], sort_keys=True)
+        """Another function, other arguments or other code are another job, and never read the results of this one."""
+        text = json.dumps([self.function, self.arguments, code()], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.csv"
 
     def run(self) -> Rows:
