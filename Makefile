@@ -13,8 +13,6 @@ export PYTHONHASHSEED ?= 0
 demo: $(STAMP)
 	$(VENV)/bin/crossfade demo
 
-# A quarter of a first run is LLVM's last passes, which do not pay in short tests; test-all has them.
-test: export XLA_FLAGS = --xla_backend_optimization_level=1
 test: lint
 	$(VENV)/bin/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 3
 
