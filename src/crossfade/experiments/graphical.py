@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,22 +29,21 @@ def problem(beta: float, data_set: int) -> Problem:
 
 
 def sweep(beta: float, n_iter: int, n_runs: int) -> Rows:
-    found: Rows = []
-    for data_set in range(N_DATA_SETS):
-        key = jax.random.fold_in(jax.random.key(data_set), round(10 * beta))
-        own = neti_diff(problem(beta, data_set), n_iter, n_runs, key)
-        found += [{"beta": beta, "data_set": data_set, **row} for row in own]
-    return found
+    return _sweeps(beta, n_iter, n_runs, NETI_DIFF, graphical.metropolis, 0)
 
 
 def sweep_by_gibbs(beta: float, n_iter: int, n_runs: int) -> Rows:
     """The same with exact conditionals instead of the paper's walk, which lags behind."""
+    return _sweeps(beta, n_iter, n_runs, GIBBS, graphical.gibbs, 100)
+
+
+def _sweeps(beta: float, n_iter: int, n_runs: int, method: str, kernel: Any, seed: int) -> Rows:
     found: Rows = []
     for data_set in range(N_DATA_SETS):
-        ours = problem(beta, data_set)._replace(kernel=graphical.gibbs)
-        key = jax.random.fold_in(jax.random.key(100 + data_set), round(10 * beta))
+        ours = problem(beta, data_set)._replace(kernel=kernel)
+        key = jax.random.fold_in(jax.random.key(seed + data_set), round(10 * beta))
         own = neti_diff(ours, n_iter, n_runs, key)
-        found += [{"beta": beta, "data_set": data_set, **row, "method": GIBBS} for row in own]
+        found += [{"beta": beta, "data_set": data_set, **row, "method": method} for row in own]
     return found
 
 
