@@ -10,13 +10,14 @@ import numpy as np
 
 from crossfade.analysis import jackknife, mbar, paper_variance, trapezoid
 from crossfade.analysis.moments import controlled_values
-from crossfade.models import linear, logistic
-from crossfade.sampling.adapt import measured_length
+from crossfade.density.precision import float64
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.path import direct
-from crossfade.sampling.precision import float64
+from crossfade.sampling.placed import measured_length
 from crossfade.types import Estimate
+from crossfade.worlds.glm import logistic
+from crossfade.worlds.linear import models as linear
 
 LENGTHS = {"radiata": 6.718, "radiocarbon 4-6": 15.75}  # exact thermodynamic lengths of the direct paths
 

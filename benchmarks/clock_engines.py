@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import roadrunner
 
-from crossfade.experiments.circadian.design import CONDITIONS, TIMES, Condition, light, numbers
-from crossfade.experiments.circadian.generate import MRNA
-from crossfade.experiments.circadian.reactions import GENES, REACTIONS, SPECIES, expanded
-from crossfade.experiments.circadian.simulate import OMEGA, simulate, start_counts
+from crossfade.papers.circadian.design import CONDITIONS, TIMES, Condition, light, numbers
+from crossfade.papers.circadian.generate import MRNA
+from crossfade.papers.circadian.reactions import GENES, REACTIONS, SPECIES, expanded
+from crossfade.papers.circadian.simulate import OMEGA, simulate, start_counts
 
 STEP = 0.1  # hours
 WHAT = [("wildtype", "LD12"), ("wildtype", "DD"), ("wildtype", "ko_TOC1"), ("mutant", "LD12"), ("mutant", "LL")]

@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaincinv, gammaln, logsumexp, ndtri
 from scipy.stats import qmc
 
-from crossfade.models import mixed
-from crossfade.sampling.precision import float64
+from crossfade.density.precision import float64
+from crossfade.worlds.glm import mixed
 
 DOF = 8
 N_SCRAMBLES = 16

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.models import logistic
-from crossfade.sampling.precision import float64
+from crossfade.density.precision import float64
+from crossfade.worlds.glm import logistic
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from crossfade.analysis.mixing import mixing
-from crossfade.models import logistic, mixed
-from crossfade.sampling.joint import as_joint, flat
-from crossfade.sampling.precision import float64
-from crossfade.sampling.source import more, run_source, starts
+from crossfade.density.joint import as_joint, flat
+from crossfade.density.precision import float64
+from crossfade.sampling.draws import more, run_source, starts
+from crossfade.worlds.glm import logistic, mixed
 
 N_CHAINS, N_WARM, N_DRAWS = 32, 400, 400
 

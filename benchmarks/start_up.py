@@ -25,7 +25,7 @@ def main() -> None:
         "python itself": empty,
         "crossfade --help": min(seconds(*cli, "--help") for _ in range(3)),
         "import jax": min(seconds(sys.executable, "-c", "import jax") for _ in range(3)),
-        "import crossfade.compare": min(seconds(sys.executable, "-c", "import crossfade.compare") for _ in range(3)),
+        "import crossfade.api": min(seconds(sys.executable, "-c", "import crossfade.api") for _ in range(3)),
     }
     with tempfile.TemporaryDirectory() as cache:
         kept = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import crossfade
-from crossfade.models import linear
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
-from crossfade.sampling.path import direct
+from crossfade.worlds.linear import models as linear
 
 FIRST, SECOND, INK = "#1f6f8b", "#e07a3f", "#2b2b2b"
 SEEDS = range(1, 21)

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import betaln, gammaln, logsumexp
 
-from crossfade.sampling.model import Model
+from crossfade.density.model import Model
 
 Pair = tuple[Model, Model, float]
 

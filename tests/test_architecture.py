@@ -12,35 +12,22 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "crossfade"
 
+ENGINE = {"types", "density", "paths", "sampling", "analysis"}
 MAY_IMPORT = {
     "": set(),  # the package itself resolves its public names when asked, by string
     "types": set(),
     "data": {"types"},
-    "sampling": {"types"},
+    "density": {"types"},
+    "paths": {"types", "density"},
+    "sampling": {"types", "density", "paths"},
     "analysis": {"types"},
-    "models": {"types", "sampling", "data"},
-    "bridges": {"types", "sampling", "models"},
-    "compare": {"types", "sampling", "analysis", "auto"},
-    "auto": {"types", "sampling", "analysis", "short", "tempered"},
-    "tempered": {"types", "sampling", "analysis", "short"},
-    "steps": {"types", "sampling", "analysis"},
-    "evidence": {"types", "sampling", "analysis", "auto", "short"},
-    "doctor": {"types", "sampling", "analysis", "auto", "short", "evidence", "compare"},
-    "short": {"types", "sampling", "analysis", "steps"},
-    "sensitivity": {"types", "sampling", "analysis"},
-    "experiments": {"types", "data", "sampling", "analysis", "models", "compare", "auto"},
-    "app": {
-        "types",
-        "data",
-        "sampling",
-        "analysis",
-        "models",
-        "bridges",
-        "compare",
-        "doctor",
-        "sensitivity",
-        "experiments",
-    },
+    "methods": ENGINE,
+    "worlds": {"types", "density", "paths", "sampling", "data"},
+    "bridges": {"types", "density", "worlds"},
+    "api": ENGINE | {"methods"},
+    "doctor": ENGINE | {"methods", "api"},
+    "papers": ENGINE | {"data", "worlds", "methods", "api"},
+    "app": ENGINE | {"data", "worlds", "bridges", "methods", "api", "doctor", "papers"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300
@@ -49,8 +36,8 @@ ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
     "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"},
-    "plot": {"crossfade.app.plots", "crossfade.experiments.charts", "crossfade.experiments.biopathway_figures"},
-    "circadian": {"crossfade.experiments.circadian.simulate", "crossfade.experiments.circadian.regression"},
+    "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
+    "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported
 LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
@@ -127,21 +114,21 @@ WRONG = {
     "types imports sampling": ({"types.py": "from crossfade.sampling import path"}, "may not import"),
     "sampling imports analysis": ({"sampling/a.py": "import crossfade.analysis.moments"}, "may not import"),
     "hidden in a function": (
-        {"sampling/a.py": "def f():\n    from crossfade.compare import compare\n    return compare"},
-        "may not import crossfade.compare.compare",
+        {"sampling/a.py": "def f():\n    from crossfade.api import compare\n    return compare"},
+        "may not import crossfade.api.compare",
     ),
     "relative": (
         {"analysis/a.py": "from ..sampling import ladder"},
         "may not import crossfade.sampling.ladder",
     ),
-    "through the front door": ({"models/a.py": "from crossfade import compare"}, "may not import"),
+    "through the front door": ({"worlds/a.py": "from crossfade import compare"}, "may not import"),
     "analysis imports jax": ({"analysis/a.py": "import jax.numpy as jnp"}, "NumPy only"),
-    "compare imports models": ({"compare.py": "from crossfade.models.linear import model"}, "may not import"),
-    "somebody imports app": ({"compare.py": "from crossfade.app import table"}, "may not import"),
+    "compare imports models": ({"compare.py": "from crossfade.worlds.linear.models import model"}, "may not import"),
+    "somebody imports app": ({"api.py": "from crossfade.app import table"}, "may not import"),
     "a folder without a rule": ({"utils/a.py": ""}, "no rule"),
     "a long file": ({"analysis/a.py": "x = 1\n" * (LONGEST + 1)}, "301 lines"),
     "a cycle": (
-        {"models/a.py": "from crossfade.models.b import f", "models/b.py": "from crossfade.models import a"},
+        {"worlds/a.py": "from crossfade.worlds.b import f", "worlds/b.py": "from crossfade.worlds import a"},
         "cycle",
     ),
 }
@@ -174,15 +161,7 @@ def test_analysis_and_the_command_line_start_without_jax():
     light += [module for module in modules(PACKAGE) if layer(module) == "app" or module in LIGHT_BRIDGES]
     code = f"import sys, importlib\nfor m in {light!r}: importlib.import_module(m)\nprint('jax' in sys.modules)"
     assert run_python(code).strip() == "False"
-    assert run_python("import sys, crossfade.sampling.path\nprint('jax' in sys.modules)").strip() == "True"
-
-
-@pytest.mark.parametrize(
-    "first", ["import crossfade", "import crossfade.compare", "from crossfade.compare import METHODS"]
-)
-def test_compare_is_the_function_whatever_was_imported_first(first):
-    code = f"{first}\nimport crossfade\nprint(type(crossfade.compare).__name__, len(crossfade.METHODS) >= 4)"
-    assert run_python(code).split() == ["function", "True"]
+    assert run_python("import sys, crossfade.paths.path\nprint('jax' in sys.modules)").strip() == "True"
 
 
 def test_public_names_resolve():

@@ -10,13 +10,14 @@ from pairs import PAIRS
 from traps import TRAPS, galaxy
 from worlds import KINDS, crossed, log_bayes_factor
 
-from crossfade.auto import asked
-from crossfade.compare import compare
-from crossfade.evidence import evidence, first_look
-from crossfade.models import linear, logistic, mixed
-from crossfade.sampling import posterior
-from crossfade.sampling.model import Model
+from crossfade.api import compare, evidence
+from crossfade.density.model import Model
+from crossfade.methods.fitted import asked
+from crossfade.methods.laplace import first_look
+from crossfade.sampling import hmc as posterior
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic, mixed
+from crossfade.worlds.linear import models as linear
 
 LONG_TO_COMPILE = ("one_parameter", "positive", "correlation")
 

@@ -11,11 +11,11 @@ from worlds import KINDS, key, log_bayes_factor, nested
 from crossfade.analysis import crooks, jackknife, jackknife_pair, relaxation, trapezoid, within_chain
 from crossfade.analysis.estimators import ESTIMATORS
 from crossfade.analysis.summary import prepared
-from crossfade.models import linear
+from crossfade.density.precision import float64
+from crossfade.paths.path import direct, reverse, unconstraining
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.path import direct, reverse, unconstraining
-from crossfade.sampling.precision import float64
+from crossfade.worlds.linear import models as linear
 
 pytestmark = pytest.mark.slow
 

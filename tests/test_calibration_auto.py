@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from traps import TRAPS
 
-from crossfade.compare import compare
-from crossfade.models import linear, logistic, mixed
+from crossfade.api import compare
+from crossfade.worlds.glm import logistic, mixed
+from crossfade.worlds.linear import models as linear
 
 N_SEEDS = 100
 

@@ -8,14 +8,16 @@ from assertions import assert_estimate
 from worlds import KINDS, crossed, log_bayes_factor, nested
 
 from crossfade import compare as module_or_function
-from crossfade.compare import METHODS, Method, compare
-from crossfade.models import linear, logistic
+from crossfade.api import compare
+from crossfade.density.model import Model
+from crossfade.methods.table import METHODS, Method
 from crossfade.sampling import anneal as loop
 from crossfade.sampling.anneal import Interrupted
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import power, sigmoid
-from crossfade.sampling.model import Model
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic
+from crossfade.worlds.linear import models as linear
 
 CEILINGS = {"TI-standard": 0.15, "TI-optimal": 0.15, "NETI": 0.2, "CTI": 0.05}
 

@@ -14,16 +14,17 @@ from numpyro.distributions import constraints
 from crossfade import check
 from crossfade.app.checkup import print_checkup
 from crossfade.bridges.log_joint import from_log_joint, from_numpy_log_joint
+from crossfade.density.joint import as_joint, flat
+from crossfade.density.model import Model
+from crossfade.density.precision import float64
 from crossfade.doctor import Checkup, Finding, placebo
 from crossfade.doctor.data import same_data
 from crossfade.doctor.integral import integrals
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import finite, gradients, points
 from crossfade.doctor.runs import placebo_test
-from crossfade.models import linear, logistic, mixed, poisson
-from crossfade.sampling.joint import as_joint, flat
-from crossfade.sampling.model import Model
-from crossfade.sampling.precision import float64
+from crossfade.worlds.glm import logistic, mixed, poisson
+from crossfade.worlds.linear import models as linear
 
 N = 30
 X = rng(40).normal(size=N)

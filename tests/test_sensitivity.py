@@ -10,11 +10,11 @@ from worlds import KINDS, crossed, log_bayes_factor, nested
 
 import crossfade
 from crossfade import sensitivity
-from crossfade.models import linear
-from crossfade.sampling.joint import as_joint, nothing
-from crossfade.sampling.model import Model
-from crossfade.sensitivity import FACTORS, Sensitivity, prior_sensitivity
+from crossfade.density.joint import as_joint, nothing
+from crossfade.density.model import Model
+from crossfade.methods.sensitivity import FACTORS, Sensitivity, prior_sensitivity
 from crossfade.types import CrossfadeError, Estimate, Result, Sharing
+from crossfade.worlds.linear import models as linear
 
 N_CHAINS, N_DRAWS = 32, 200
 

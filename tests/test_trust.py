@@ -8,13 +8,15 @@ from assertions import assert_estimate, rng
 from scipy import integrate, stats
 
 from crossfade.analysis import bar, jackknife, mbar
-from crossfade.compare import METHODS, compare
-from crossfade.models import linear, logistic
+from crossfade.api import compare
+from crossfade.density.model import Model
+from crossfade.methods.table import METHODS
+from crossfade.paths.path import direct, unconstraining
 from crossfade.sampling.kernel import Diagonal, Metropolis
-from crossfade.sampling.model import Model
-from crossfade.sampling.path import direct, unconstraining
 from crossfade.sampling.pencil import pencil
 from crossfade.types import CrossfadeError, NoAnswer, Trace
+from crossfade.worlds.glm import logistic
+from crossfade.worlds.linear import models as linear
 
 
 def walk(**sd):
@@ -87,9 +89,9 @@ def test_control_variates_hold_at_a_boundary():
     assert_estimate(result.log_bayes_factor, truth, max_error=0.005)
     # the wrong twin: in the constrained coordinate Stein's identity fails
     from crossfade.analysis.summary import prepared
+    from crossfade.density.precision import float64
     from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
     from crossfade.sampling.ladder import sigmoid
-    from crossfade.sampling.precision import float64
 
     with float64():
         import jax

@@ -7,8 +7,8 @@ import scipy.stats
 from assertions import rng
 from numpyro import distributions as dist
 
-from crossfade.compare import compare
-from crossfade.sampling.model import Model
+from crossfade.api import compare
+from crossfade.density.model import Model
 from crossfade.types import CrossfadeError
 
 Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])

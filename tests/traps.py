@@ -17,8 +17,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from crossfade.data import load
-from crossfade.models import mixture
-from crossfade.sampling.model import Model
+from crossfade.density.model import Model
+from crossfade.worlds import mixture
 
 
 class Trap(NamedTuple):

@@ -7,11 +7,11 @@ import os
 import jax
 import numpy as np
 
-from crossfade.models import linear
+from crossfade.density.model import Model
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
-from crossfade.sampling.model import Model
-from crossfade.sampling.path import direct
 from crossfade.types import State
+from crossfade.worlds.linear import models as linear
 
 TAUS = (0.0, 0.3, 1.0)
 

@@ -5,25 +5,25 @@ Names are imported when first used, so that `import crossfade` and the command l
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "METHODS": "crossfade.compare",
+    "compare": "crossfade.api",
+    "evidence": "crossfade.api",
+    "METHODS": "crossfade.methods.table",
     "check": "crossfade.doctor",
-    "first_look": "crossfade.evidence",
-    "prior_sensitivity": "crossfade.sensitivity",
-    "direct": "crossfade.sampling.path",
-    "reverse": "crossfade.sampling.path",
-    "reparametrise": "crossfade.sampling.path",
-    "Model": "crossfade.sampling.model",
-    "without_data": "crossfade.sampling.model",
+    "first_look": "crossfade.methods.laplace",
+    "prior_sensitivity": "crossfade.methods.sensitivity",
+    "direct": "crossfade.paths.path",
+    "reverse": "crossfade.paths.path",
+    "reparametrise": "crossfade.paths.path",
+    "Model": "crossfade.density.model",
+    "without_data": "crossfade.density.model",
     "anneal": "crossfade.sampling.anneal",
-    "float64": "crossfade.sampling.precision",
+    "float64": "crossfade.density.precision",
     "from_formulas": "crossfade.bridges.formula",
     "from_numpyro": "crossfade.bridges.numpyro",
     "from_pymc": "crossfade.bridges.pymc",
@@ -31,7 +31,7 @@ _HOME = {
     "from_numpy_log_joint": "crossfade.bridges.log_joint",
     "CrossfadeError": "crossfade.types",
 }
-__all__ = ["__version__", "compare", "data", "evidence", *_HOME]
+__all__ = ["__version__", "data", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -44,26 +44,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Keeps `crossfade.compare` and `evidence` functions: importing modules of these names would put them in place."""
-
-    @property
-    def compare(self) -> Any:
-        return import_module("crossfade.compare").compare
-
-    @compare.setter
-    def compare(self, module: ModuleType) -> None:
-        pass
-
-    @property
-    def evidence(self) -> Any:
-        return import_module("crossfade.evidence").evidence
-
-    @evidence.setter
-    def evidence(self, module: ModuleType) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package

@@ -7,9 +7,7 @@ import pytest
 from analysis.gaussian_path import GaussianPath
 from assertions import assert_estimate, rng
 
-from crossfade.analysis.mixing import Mixing
-from crossfade.analysis.summary import summarise
-from crossfade.analysis.verdict import (
+from crossfade.analysis.judge import (
     Posterior,
     expected_error,
     hysteresis,
@@ -18,6 +16,8 @@ from crossfade.analysis.verdict import (
     reversed_trace,
     weight_share,
 )
+from crossfade.analysis.mixing import Mixing
+from crossfade.analysis.summary import summarise
 from crossfade.types import Leg
 
 NEAR = GaussianPath(m=0.5, s=0.9, log_c=0.7)  # ends that overlap

@@ -71,7 +71,7 @@ def test_compare_prints_the_page(sweep):
 def test_compare_is_right(folder, sweep):
     """Within 4 standard errors of the exact answer under the priors asked for, and the error is not huge."""
     from crossfade.bridges.formula import Prior, from_formulas
-    from crossfade.models.linear import log_evidence
+    from crossfade.worlds.linear.models import log_evidence
 
     prior = Prior(mean=0.5, means={"x": 0.25}, precision=2.0, noise_shape=0.3)
     m1, m2 = from_formulas(load("radiata"), "y ~ x", "y ~ z", prior=prior)
@@ -135,10 +135,10 @@ def test_estimate_needs_no_jax(folder, sweep):
 
 
 def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
-    import crossfade.compare
+    import crossfade.api
 
     full, asked = crossfade.compare, {}
-    module = sys.modules["crossfade.compare"]
+    module = sys.modules["crossfade.api"]
 
     def noted(m1, m2, **options):
         asked.update(options)
@@ -189,14 +189,14 @@ def test_models_in_a_file_and_a_stored_answer(tmp_path, monkeypatch):
 
 
 def test_without_an_answer_no_number_is_printed(folder, monkeypatch):
-    import crossfade.compare  # noqa: F401 - so that there is something to replace
+    import crossfade.api  # noqa: F401 - so that there is something to replace
 
     part = Trace(np.array([0.0, 1.0]), np.zeros((4, 2, 5)), np.ones((4, 2)), True)
     bad = Result(
         Estimate(7.654, 0.01, 9, "mbar"), {}, None, (), (Leg("half 1", 0.5, part, None),), Sharing((), (), (), ()),
         {"method": "auto"}, {}, "do not use", ("The chains of M1 have not found the same place.",),
     )  # fmt: skip
-    monkeypatch.setattr(sys.modules["crossfade.compare"], "compare", lambda *_, **__: bad)
+    monkeypatch.setattr(sys.modules["crossfade.api"], "compare", lambda *_, **__: bad)
     shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z")
     assert shown.exit_code == 3
     assert "Verdict: do not use" in shown.stdout and "have not found the same place" in shown.stdout
@@ -284,12 +284,12 @@ def test_a_missing_folder_is_noticed_before_the_run(folder, monkeypatch):
 
 
 def interrupted_by(stop: BaseException, folder, monkeypatch):
-    import crossfade.compare  # noqa: F401 - so that there is something to replace
+    import crossfade.api  # noqa: F401 - so that there is something to replace
 
     def stopped(*_, **__):
         raise stop
 
-    monkeypatch.setattr(sys.modules["crossfade.compare"], "compare", stopped)
+    monkeypatch.setattr(sys.modules["crossfade.api"], "compare", stopped)
     return run("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--out", folder / "stopped.nc")
 
 

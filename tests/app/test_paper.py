@@ -53,7 +53,7 @@ def test_every_experiment_is_tried():
 def test_tables_and_figures_come_out(name, tmp_path, monkeypatch):
     settings, figures = SMALL[name]
     for target, value in settings.items():
-        monkeypatch.setattr(f"crossfade.experiments.{target}", value)
+        monkeypatch.setattr(f"crossfade.papers.{target}", value)
     result = run(name, "--out", tmp_path, "--repeats", 3)
     assert result.exit_code == 0, result.output
     folder = tmp_path / "quick"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from crossfade.app import plots
 from crossfade.app.sensitivity_table import print_sensitivity, sensitivity_report
-from crossfade.sensitivity import Sensitivity
+from crossfade.methods.sensitivity import Sensitivity
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 PNG = b"\x89PNG"

@@ -14,8 +14,8 @@ from scipy import stats
 from scipy.special import gammaln
 
 from crossfade.bridges.log_joint import SUPPORTS, from_log_joint, from_numpy_log_joint
-from crossfade.sampling.joint import flat
-from crossfade.sampling.precision import float64
+from crossfade.density.joint import flat
+from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
 
 Y = np.array([0.3, -1.2, 2.5])

@@ -16,12 +16,12 @@ from scipy.special import betaln, gammaln
 
 from crossfade.bridges.numpyro import from_numpyro
 from crossfade.data import load
-from crossfade.models import logistic
-from crossfade.sampling.joint import as_joint, flat
-from crossfade.sampling.model import describe, given
-from crossfade.sampling.path import matched
-from crossfade.sampling.precision import float64
+from crossfade.density.joint import as_joint, flat
+from crossfade.density.model import describe, given
+from crossfade.density.precision import float64
+from crossfade.paths.path import matched
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic
 
 Y = np.array([0.3, -1.2, 2.5, 0.7])
 

@@ -18,10 +18,10 @@ from scipy.special import betaln
 import crossfade.bridges.pymc as bridge
 from crossfade.bridges.pymc import from_pymc
 from crossfade.data import load
-from crossfade.models import logistic
-from crossfade.sampling.joint import flat
-from crossfade.sampling.precision import float64
+from crossfade.density.joint import flat
+from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic
 
 Y = np.array([0.3, -1.2, 2.5, 0.7])
 GROUP = np.array([0, 0, 1, 1])
@@ -269,7 +269,7 @@ import os, sys
 os.environ["PYTENSOR_FLAGS"] = "base_compiledir={tmp_path}"
 import jax, numpy as np, pymc as pm, pytensor
 from crossfade.bridges.pymc import from_pymc
-from crossfade.sampling.precision import float64
+from crossfade.density.precision import float64
 with pm.Model() as model:
     b = pm.Uniform("b", 0, [1.0, 2.0], shape=2)
     pm.Normal("y", b.sum(), pm.HalfNormal("sd"), observed=np.arange(3.0))

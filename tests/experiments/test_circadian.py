@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from assertions import rng
 
-from crossfade.experiments.circadian import ode
-from crossfade.experiments.circadian.design import CONDITIONS, NETWORKS, TIMES, Condition, light, numbers
-from crossfade.experiments.circadian.reactions import (
+from crossfade.papers.circadian import ode
+from crossfade.papers.circadian.design import CONDITIONS, NETWORKS, TIMES, Condition, light, numbers
+from crossfade.papers.circadian.reactions import (
     CHANGES,
     GENES,
     PARAMETERS,
@@ -18,7 +18,7 @@ from crossfade.experiments.circadian.reactions import (
     SWITCHES,
     rates,
 )
-from crossfade.experiments.circadian.simulate import OMEGA, build, start_counts
+from crossfade.papers.circadian.simulate import OMEGA, build, start_counts
 
 
 def hill(x, k, h):

@@ -7,9 +7,9 @@ from assertions import rng
 from scipy import stats
 
 from crossfade.data import load
-from crossfade.experiments.circadian import generate, regression
-from crossfade.experiments.circadian.design import CONDITIONS, NETWORKS
-from crossfade.experiments.circadian.reactions import GENES
+from crossfade.papers.circadian import generate, regression
+from crossfade.papers.circadian.design import CONDITIONS, NETWORKS
+from crossfade.papers.circadian.reactions import GENES
 from crossfade.types import CrossfadeError
 
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from assertions import rng
 
-from crossfade.experiments.circadian.design import CONDITIONS, NETWORKS, Condition
-from crossfade.experiments.circadian.generate import MRNA
-from crossfade.experiments.circadian.reactions import GENES, SPECIES
-from crossfade.experiments.circadian.simulate import simulate
+from crossfade.papers.circadian.design import CONDITIONS, NETWORKS, Condition
+from crossfade.papers.circadian.generate import MRNA
+from crossfade.papers.circadian.reactions import GENES, SPECIES
+from crossfade.papers.circadian.simulate import simulate
 
 MOMENTS = pd.read_csv(Path(__file__).with_name("circadian_moments.csv"), comment="#")
 # The samples of one run are strongly correlated, so the rms of z spreads widely between batches of right runs: seeds

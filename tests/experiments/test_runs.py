@@ -7,15 +7,15 @@ import pytest
 from worlds import key, log_bayes_factor, nested
 
 from crossfade.analysis import trapezoid
-from crossfade.experiments import jobs, rows, statistics
-from crossfade.experiments.jobs import Job, run_jobs
-from crossfade.experiments.runs import Moments, integrations, sweep_weights, sweeps
-from crossfade.models import linear
+from crossfade.density.model import without_data
+from crossfade.papers import jobs, rows, statistics
+from crossfade.papers.jobs import Job, run_jobs
+from crossfade.papers.runs import Moments, integrations, sweep_weights, sweeps
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.ladder import Rung, place_by_tangents, power, sigmoid
-from crossfade.sampling.model import without_data
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError
+from crossfade.worlds.linear import models as linear
 
 PAIR = nested(noise=linear.Noise(2.0, 1.5))
 
@@ -57,7 +57,7 @@ def test_weights_are_the_trapezoid_rule():
 def test_runs_do_not_depend_on_their_batches(n_runs, monkeypatch):
     path, kernel, tau = direct(*PAIR), linear.gibbs(*PAIR), sigmoid(200)
     together = sweeps(path, kernel, tau, n_runs, key(2)).values
-    monkeypatch.setattr("crossfade.experiments.runs.MOST", 2 * len(tau))
+    monkeypatch.setattr("crossfade.papers.runs.MOST", 2 * len(tau))
     np.testing.assert_allclose(sweeps(path, kernel, tau, n_runs, key(2)).values, together, rtol=1e-10)
 
 

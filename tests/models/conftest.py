@@ -1,6 +1,6 @@
 import pytest
 
-from crossfade.sampling.precision import float64
+from crossfade.density.precision import float64
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crossfade.data import load
-from crossfade.models.clock import GENES, KNOCKED_OUT, MUTANT, WILDTYPE, response
 from crossfade.types import CrossfadeError
+from crossfade.worlds.kinetics.clock import GENES, KNOCKED_OUT, MUTANT, WILDTYPE, response
 
 KEYS = [("wildtype", 1), ("wildtype", 5), ("mutant", 2)]
 
@@ -51,7 +51,7 @@ def test_networks():
 
 def test_signs_are_those_of_the_rates():
     """Transcription rises with the molecules of an activator and falls with those of an inhibitor."""
-    from crossfade.experiments.circadian.reactions import PARAMETERS, REACTIONS, SPECIES, SWITCHES, rates
+    from crossfade.papers.circadian.reactions import PARAMETERS, REACTIONS, SPECIES, SWITCHES, rates
 
     all_rates, start = rates(PARAMETERS | SWITCHES), np.full(len(SPECIES), 0.4)
     for gene in GENES:

@@ -14,15 +14,16 @@ from worlds import TAUS, key
 
 from crossfade import compare
 from crossfade.analysis import jackknife, trapezoid
-from crossfade.models import graphical, linear
-from crossfade.models.graphical import GENES, MUTANT, WILDTYPE
-from crossfade.models.network import Coefficients, Joint, Marginal, Variances
+from crossfade.density.model import without_data
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.model import without_data
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError, State
+from crossfade.worlds.graphical import models as graphical
+from crossfade.worlds.graphical.models import GENES, MUTANT, WILDTYPE
+from crossfade.worlds.graphical.network import Coefficients, Joint, Marginal, Variances
+from crossfade.worlds.linear import models as linear
 
 # Mean and standard deviation of log p(wildtype) / p(mutant) over 2,000 data sets of 100.
 BY_STRENGTH = {

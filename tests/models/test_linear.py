@@ -12,9 +12,8 @@ from conditionals import mismatches
 from worlds import KINDS, TAUS, crossed, key, log_bayes_factor, nested
 
 from crossfade.analysis import bar, corrected_trapezoid, jackknife, mbar, stepping_stone, trapezoid
-from crossfade.models import linear
-from crossfade.models.conjugate import Coefficients, Joint, TwoBlocks, Variance
-from crossfade.sampling.adapt import measured_length
+from crossfade.density.model import without_data
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.kernel import Gibbs
 from crossfade.sampling.ladder import (
@@ -27,9 +26,10 @@ from crossfade.sampling.ladder import (
     triangle,
 )
 from crossfade.sampling.ladder import linear as evenly
-from crossfade.sampling.model import without_data
-from crossfade.sampling.path import direct
+from crossfade.sampling.placed import measured_length
 from crossfade.types import CrossfadeError, Energy, State
+from crossfade.worlds.linear import models as linear
+from crossfade.worlds.linear.conjugate import Coefficients, Joint, TwoBlocks, Variance
 
 EVIDENCES = (346.309874, 381.744549, 412.615801, 410.105366, 411.714267)
 EVIDENCES += (409.110302, 414.317372, 411.612544, 408.587454, 405.416321)

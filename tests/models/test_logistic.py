@@ -9,13 +9,13 @@ from worlds import key
 
 from crossfade.analysis import jackknife, mbar, paper_variance, trapezoid, within_chain
 from crossfade.analysis.moments import controlled_values
-from crossfade.models import logistic
-from crossfade.sampling.adapt import measured_length
+from crossfade.density.model import without_data
+from crossfade.paths.path import direct, reverse
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.model import without_data
-from crossfade.sampling.path import direct, reverse
+from crossfade.sampling.placed import measured_length
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic
 
 PIMA = -2.625013  # tensor Gauss-Hermite quadrature, covariates standardised with n - 1
 

@@ -11,14 +11,14 @@ from worlds import key
 
 from crossfade import compare
 from crossfade.analysis import jackknife, trapezoid
-from crossfade.models import michaelis_menten as mm
-from crossfade.models.sweep import RescalingSweep, Sweep
-from crossfade.models.truncated import slice_step
+from crossfade.density.model import without_data
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.model import without_data
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError, Estimate
+from crossfade.worlds.kinetics import models as mm
+from crossfade.worlds.kinetics.sweep import RescalingSweep, Sweep
+from crossfade.worlds.kinetics.truncated import slice_step
 
 TAUS = (0.0, 0.3, 1.0)
 SIGNS = {"a": 1, "b": -1, "c": 1}

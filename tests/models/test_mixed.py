@@ -10,10 +10,10 @@ from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
-from crossfade.models import mixed
-from crossfade.sampling.model import Model
-from crossfade.sampling.path import matched
+from crossfade.density.model import Model
+from crossfade.paths.path import matched
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import mixed
 
 # sum y, sum x0 y, sum x1 y by number of groups, from the recipe typed into a bare NumPy
 SUMS = {10: (54, 3.3914209, -0.5659279), 1000: (4307, 1333.1433544, 0.3717496)}

@@ -17,14 +17,14 @@ from worlds import TAUS, key
 from crossfade import compare
 from crossfade.analysis import jackknife, stepping_stone, trapezoid
 from crossfade.data import load
-from crossfade.models import mixture
-from crossfade.models.mixture import Labels, Means, WeightsAndPrecisions
+from crossfade.density.model import log_density, without_data
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.gamma import attempts, gamma_from
 from crossfade.sampling.ladder import power, sigmoid
-from crossfade.sampling.model import log_density, without_data
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError, State
+from crossfade.worlds import mixture
+from crossfade.worlds.mixture import Labels, Means, WeightsAndPrecisions
 
 VELOCITY = load("galaxy")["velocity"].to_numpy(float)
 FIVE = VELOCITY[[0, 10, 40, 41, 80]]

@@ -10,11 +10,12 @@ from scipy import stats
 from worlds import key
 
 from crossfade import compare
-from crossfade.models import glm, poisson
+from crossfade.density.model import Model, without_data
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
-from crossfade.sampling.model import Model, without_data
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError, State
+from crossfade.worlds.glm import laplace as glm
+from crossfade.worlds.glm import poisson
 
 SD = 2.5
 

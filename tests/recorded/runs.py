@@ -1,6 +1,6 @@
 """Small runs of every way to an answer, through public names: their numbers are recorded to the last bit.
 
-`python -m recorded.runs` (in tests/) writes answers.json anew, after a change of method that docs/decisions.md tells of.
+`python -m recorded.runs [NAME]` (in tests/) records anew, after a change of method that docs/decisions.md tells of.
 """
 
 from __future__ import annotations

@@ -7,15 +7,16 @@ import numpyro.distributions as dist
 import pytest
 from worlds import KINDS, crossed, key, nested
 
-from crossfade.models import linear, logistic
+from crossfade.density.model import Model
+from crossfade.paths.path import direct
 from crossfade.sampling import anneal as module
 from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, Score, anneal, chain_keys, join
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import linear as evenly
 from crossfade.sampling.ladder import sigmoid
-from crossfade.sampling.model import Model
-from crossfade.sampling.path import direct
 from crossfade.types import CrossfadeError
+from crossfade.worlds.glm import logistic
+from crossfade.worlds.linear import models as linear
 
 
 def gibbs_world():

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 from worlds import KINDS, TAUS, crossed, exact_draws, key, nested
 
-from crossfade.models import linear
-from crossfade.models.conjugate import Coefficients, Joint, Variance
+from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import (
@@ -25,8 +24,9 @@ from crossfade.sampling.kernel import (
     Whitening,
     _choose,
 )
-from crossfade.sampling.path import direct
 from crossfade.types import State
+from crossfade.worlds.linear import models as linear
+from crossfade.worlds.linear.conjugate import Coefficients, Joint, Variance
 
 N_CHAINS = 20_000
 

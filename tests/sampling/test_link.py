@@ -9,11 +9,11 @@ from numpyro import distributions as dist
 from scipy import stats
 from worlds import key
 
-from crossfade.sampling.joint import as_joint, constrained_draws, flat, nothing, unconstrained_draws
-from crossfade.sampling.link import GAUSSIAN, fit, fit_link, fit_warps, relevant
-from crossfade.sampling.model import Model
-from crossfade.sampling.precision import float64
-from crossfade.sampling.union import Link, ShortPath, energies, union
+from crossfade.density.joint import as_joint, constrained_draws, flat, nothing, unconstrained_draws
+from crossfade.density.model import Model
+from crossfade.density.precision import float64
+from crossfade.paths.fit import GAUSSIAN, fit, fit_link, fit_warps, relevant
+from crossfade.paths.link import Link, ShortPath, energies, union
 from crossfade.types import CrossfadeError
 
 

@@ -5,8 +5,8 @@ import numpyro.distributions as dist
 import pytest
 from worlds import KINDS, crossed, key, nested
 
-from crossfade.sampling.model import Model, describe, without_data
-from crossfade.sampling.path import direct, matched, reparametrise, reverse, unconstraining
+from crossfade.density.model import Model, describe, without_data
+from crossfade.paths.path import direct, matched, reparametrise, reverse, unconstraining
 from crossfade.types import CrossfadeError
 
 
@@ -153,7 +153,7 @@ def test_a_shared_name_with_another_shape_or_support_is_refused_by_name():
 def test_models_of_different_data_are_refused():
     random = np.random.default_rng(0)
     x = random.normal(size=(10, 1))
-    from crossfade.models import logistic
+    from crossfade.worlds.glm import logistic
 
     y = (np.arange(10) % 2).astype(float)
     with pytest.raises(CrossfadeError, match="different data"):

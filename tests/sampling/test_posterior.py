@@ -9,13 +9,13 @@ from scipy import stats
 from worlds import key
 
 from crossfade.analysis.mixing import mixing, plain_r_hat
-from crossfade.models import linear
+from crossfade.density.joint import as_joint
+from crossfade.density.precision import float64
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.joint import as_joint
-from crossfade.sampling.posterior import SEGMENT, Draws, advance, begin, rescued, root_covariance, warm_up, whiten
-from crossfade.sampling.precision import float64
-from crossfade.sampling.source import more, run_source
+from crossfade.sampling.draws import more, run_source
+from crossfade.sampling.hmc import SEGMENT, Draws, advance, begin, rescued, root_covariance, warm_up, whiten
 from crossfade.types import CrossfadeError
+from crossfade.worlds.linear import models as linear
 
 
 @pytest.fixture(autouse=True)
@@ -162,5 +162,5 @@ def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
         return max(mixing(more(run_source(joint, key(seed), 32, "M"), 4).draws.u).r_hat for seed in range(4))
 
     assert worst_r_hat() < 1.05
-    monkeypatch.setattr("crossfade.sampling.posterior.N_ROUNDS", 1)
+    monkeypatch.setattr("crossfade.sampling.hmc.N_ROUNDS", 1)
     assert worst_r_hat() > 1.5

@@ -10,6 +10,15 @@ from crossfade.analysis.diagnostics import (
     r_hat,
     weakest_overlap,
 )
+from crossfade.analysis.errors import (
+    combine,
+    effective_draws,
+    jackknife,
+    jackknife_pair,
+    paper_variance,
+    relaxation,
+    within_chain,
+)
 from crossfade.analysis.estimators import (
     ESTIMATORS,
     bar,
@@ -23,15 +32,6 @@ from crossfade.analysis.estimators import (
     work,
 )
 from crossfade.analysis.moments import Moments, controlled, controlled_values, plain
-from crossfade.analysis.uncertainty import (
-    combine,
-    effective_draws,
-    jackknife,
-    jackknife_pair,
-    paper_variance,
-    relaxation,
-    within_chain,
-)
 
 __all__ = [
     "ESTIMATORS",

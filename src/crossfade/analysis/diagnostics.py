@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from crossfade.analysis.bennett import mbar_log_z, neighbour_overlaps, responsibilities
+from crossfade.analysis.errors import combine, effective_draws, jackknife
 from crossfade.analysis.estimators import ratios, require, trapezoid
-from crossfade.analysis.uncertainty import combine, effective_draws, jackknife
 from crossfade.types import CrossfadeError, Estimate, Trace
 
 __all__ = [

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.stats import t as student
 
 from crossfade.analysis.diagnostics import acceptance_by_tau, partial_integrals, r_hat, weakest_overlap
+from crossfade.analysis.errors import Replicates, combine, of_both_sides, paper_variance, replicates
 from crossfade.analysis.estimators import ESTIMATORS, Estimator, crooks, legal, trapezoid, work
 from crossfade.analysis.moments import controlled_values
-from crossfade.analysis.uncertainty import Replicates, combine, of_both_sides, paper_variance, replicates
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
 SUSPICIOUS = 0.002  # two-sided probability below which a difference from 0 is not chance (3.1 sigma of a normal)

@@ -105,8 +105,8 @@ def _called(function: Any, text: str) -> tuple[Any, int]:
 
 
 def _as_model(found: Any) -> Any:
-    from crossfade.sampling.joint import Joint
-    from crossfade.sampling.model import Model
+    from crossfade.density.joint import Joint
+    from crossfade.density.model import Model
 
     if isinstance(found, Model | Joint):
         return found

@@ -67,8 +67,8 @@ def root(
 def demo() -> None:
     """Compare two regressions whose Bayes factor is known exactly (42 pine boards)."""
     keep_compiled()
-    from crossfade.compare import compare as run
-    from crossfade.models import linear
+    from crossfade.api import compare as run
+    from crossfade.worlds.linear import models as linear
 
     out = console()
     out.print(
@@ -156,7 +156,7 @@ def compare(
     priors = Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     keep_compiled()
     m1, m2, about = pair(what, family, scaling, priors)
-    from crossfade.compare import compare as run
+    from crossfade.api import compare as run
 
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share)}
@@ -193,7 +193,7 @@ def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path
             plot_path(result, plot)
         return
     from crossfade.app.sensitivity_table import print_sensitivity
-    from crossfade.sensitivity import prior_sensitivity
+    from crossfade.methods.sensitivity import prior_sensitivity
 
     curve = prior_sensitivity(m1, m2, result, name)
     print_sensitivity(curve)

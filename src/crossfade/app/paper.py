@@ -43,9 +43,9 @@ def paper(
 
 
 def _run(name: str, full: bool, repeats: int, workers: int, finished: bool, folder: Path) -> None:
-    from crossfade.experiments.jobs import finished_jobs, run_jobs
+    from crossfade.papers.jobs import finished_jobs, run_jobs
 
-    experiment: Any = import_module(f"crossfade.experiments.{name}")
+    experiment: Any = import_module(f"crossfade.papers.{name}")
     out = console()
     keep_compiled()
     out.rule(f"{experiment.TITLE} ({name})", align="left")

@@ -15,7 +15,7 @@ from crossfade.app.table import with_error
 from crossfade.types import CrossfadeError, Leg, Result, Trace
 
 if TYPE_CHECKING:
-    from crossfade.sensitivity import Sensitivity
+    from crossfade.methods.sensitivity import Sensitivity
 
 COLOURS, INK, GREY, PALE = ("#1f6f8b", "#e07a3f", "#6a994e"), "#2b2b2b", "#9a9a9a", "#c8c8c8"
 MANY = 60  # rungs above which they are averaged in bins

@@ -14,7 +14,7 @@ from crossfade.app.table import LABEL_WIDTH, console, with_error
 from crossfade.types import Estimate
 
 if TYPE_CHECKING:
-    from crossfade.sensitivity import Sensitivity
+    from crossfade.methods.sensitivity import Sensitivity
 
 LEGEND = "Pareto k: how heavy the tail of the weights is; from 0.7 on a number is not reliable, so compare anew there."
 

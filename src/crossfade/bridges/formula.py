@@ -13,7 +13,7 @@ from crossfade.types import CrossfadeError
 if TYPE_CHECKING:
     import pandas
 
-    from crossfade.sampling.model import Model
+    from crossfade.density.model import Model
 
 FAMILIES = ("gaussian", "logistic", "poisson")
 # Where Prior.sd is not given. A logit of 10 is as good as certain, but exp(10) is 22,000 times the rate.
@@ -96,11 +96,11 @@ def statement(prior: Prior, family: str) -> str:
 def _model(design: Design, family: str, prior: Prior) -> Model:
     mean = np.array([prior.means.get(name, prior.mean) for name in design.names])
     if family in SD:
-        from crossfade.models import logistic, poisson
+        from crossfade.worlds.glm import logistic, poisson
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
         return make(design.y, design.columns, design.names, prior_mean=mean, prior_sd=_sd(prior, family))
-    from crossfade.models import linear
+    from crossfade.worlds.linear import models as linear
 
     return linear.model(
         design.y,

@@ -14,8 +14,8 @@ from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
 
 from crossfade.bridges.callback import Called, Host
-from crossfade.sampling.joint import Joint, Place
-from crossfade.sampling.precision import in_float64
+from crossfade.density.joint import Joint, Place
+from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 
 SUPPORTS = {

@@ -14,8 +14,8 @@ from numpyro.distributions import Distribution
 
 from crossfade.bridges import sites
 from crossfade.bridges.sites import ARRAY, Held, Program
-from crossfade.sampling.model import Model, describe
-from crossfade.sampling.precision import in_float64
+from crossfade.density.model import Model, describe
+from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 
 

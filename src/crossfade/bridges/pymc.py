@@ -15,8 +15,8 @@ from numpyro.distributions import biject_to
 
 from crossfade.bridges.log_joint import Around
 from crossfade.bridges.supports import Support, in_python, of_variable
-from crossfade.sampling.joint import Joint
-from crossfade.sampling.precision import float64
+from crossfade.density.joint import Joint
+from crossfade.density.precision import float64
 from crossfade.types import Array, CrossfadeError, Theta
 
 N_STARTS = 256

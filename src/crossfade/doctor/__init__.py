@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from crossfade.auto import MANY, AnyModel, Say
+from crossfade.density.joint import Flat, Joint, as_joint, constrained_draws, flat
+from crossfade.density.precision import in_float64
 from crossfade.doctor.data import same_data
 from crossfade.doctor.finding import BOTH, Checkup, Finding, guarded, reason
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import BLOCK, finite, gradients, points, starts
 from crossfade.doctor.runs import cross_check, placebo, placebo_test
-from crossfade.sampling.joint import Flat, Joint, as_joint, constrained_draws, flat
-from crossfade.sampling.own import own_source
-from crossfade.sampling.path import fresh
-from crossfade.sampling.precision import in_float64
-from crossfade.sampling.source import more, run_source
+from crossfade.methods.fitted import MANY, AnyModel, Say
+from crossfade.paths.path import fresh
+from crossfade.sampling.draws import more, run_source
+from crossfade.sampling.user_draws import own_source
 
 __all__ = ["Checkup", "Finding", "check", "placebo"]
 

@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import numpy as np
 
+from crossfade.density.joint import Joint
 from crossfade.doctor.finding import BOTH, Finding
-from crossfade.sampling.joint import Joint
 
 NAME = "same data"
 

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Distribution, Independent, biject_to, constraints
 
+from crossfade.api import evidence
+from crossfade.density.joint import Flat, Joint, flat
+from crossfade.density.model import Model, given, log_density
 from crossfade.doctor.finding import Finding, reason
 from crossfade.doctor.integral import integrals
 from crossfade.doctor.numbers import starts, values
-from crossfade.evidence import evidence
-from crossfade.sampling.joint import Flat, Joint, flat
-from crossfade.sampling.model import Model, given, log_density
 from crossfade.types import Array, Theta
 
 NAME = "prior"

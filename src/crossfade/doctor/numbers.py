@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from crossfade.density.joint import Flat, Joint
 from crossfade.doctor.finding import Finding
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.joint import Flat, Joint
 from crossfade.types import Array, Theta
 
 BLOCK = 256  # points that are evaluated at once: one compiled shape

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Normal, constraints
 
-from crossfade.compare import compare
+from crossfade.api import compare, evidence
+from crossfade.density.joint import Joint
+from crossfade.density.model import Model
 from crossfade.doctor.finding import BOTH, Finding
-from crossfade.evidence import evidence
-from crossfade.sampling.joint import Joint
-from crossfade.sampling.model import Model
-from crossfade.sampling.path import fresh
+from crossfade.paths.path import fresh
 from crossfade.types import Array, Estimate, Result, Theta
 
 TARGET_SE = 0.05

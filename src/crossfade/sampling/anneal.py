@@ -14,9 +14,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpyro.distributions.transforms import Transform
 
+from crossfade.density.precision import in_float64
+from crossfade.paths.path import Path, Unconstrained, untransformed
 from crossfade.sampling.kernel import Kernel, broken
-from crossfade.sampling.path import Path, Unconstrained, untransformed
-from crossfade.sampling.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
 
 N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from numpyro.distributions import Distribution
 
-from crossfade.sampling.path import Path
+from crossfade.paths.path import Path
 from crossfade.sampling.pencil import Pencil
 from crossfade.types import Array, CrossfadeError, Energy, State, Theta
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from crossfade.sampling.posterior import SEGMENT, Sampler, Tuning, advance, root_covariance, warm_up
-from crossfade.sampling.precision import in_float64
-from crossfade.sampling.source import Source
-from crossfade.sampling.union import AtTau, Fit, ShortPath, energies
+from crossfade.density.precision import in_float64
+from crossfade.paths.link import AtTau, Fit, ShortPath, energies
+from crossfade.sampling.draws import Source
+from crossfade.sampling.hmc import SEGMENT, Sampler, Tuning, advance, root_covariance, warm_up
 from crossfade.types import Array, CrossfadeError
 
 CHUNK = 100  # draws per chain that are evaluated at once: one compiled shape

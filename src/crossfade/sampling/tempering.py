@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.sampling.joint import Flat, Joint, flat
-from crossfade.sampling.precision import in_float64
+from crossfade.density.joint import Flat, Joint, flat
+from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta, Trace
 
 SEGMENT = 50

@@ -1,0 +1,229 @@
+"""How the log Bayes factor depends on the scale of one prior, from the draws of one run and without sampling anew.
+
+Draws of the posterior p(theta | y) = L(theta) old(theta) / Z_old average the ratio of a new prior to the old one to
+
+    E[new / old] = 1 / Z_old * integral of L(theta) new(theta) = Z_new / Z_old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpyro.distributions import Distribution
+
+from crossfade.analysis.errors import Replicates, combine
+from crossfade.analysis.judge import PARETO_K, pareto_k
+from crossfade.density.joint import Joint
+from crossfade.density.model import Model, Prior, describe, log_density
+from crossfade.density.precision import in_float64
+from crossfade.density.rescale import checked, no_scale, rescaled_prior, words
+from crossfade.types import Array, CrossfadeError, Estimate, Result, Theta
+
+FACTORS = 4.0 ** (np.arange(-6, 7) / 6)  # a quarter to four times, 1 exactly in the middle
+FEWEST = 100  # draws that are possible under the new prior
+
+
+class Sensitivity(NamedTuple):
+    """The log Bayes factor of M2 over M1 by the factor on a prior's scale."""
+
+    name: str
+    factors: np.ndarray  # increasing
+    scales: tuple[str, ...]  # the new prior in words, at each factor
+    estimates: tuple[Estimate, ...]
+    pareto_k: np.ndarray  # [model, factor], of the weights; -inf where nothing changes
+
+    @property
+    def reliable(self) -> np.ndarray:
+        """Where the weights of both models have tails light enough for their mean to be trusted."""
+        finite = np.isfinite([estimate.value for estimate in self.estimates])
+        return finite & (self.pareto_k < PARETO_K).all(axis=0)
+
+    @property
+    def flips(self) -> tuple[float, ...]:
+        """Factors at which the answer changes sides, between reliable neighbours (linear in the log factor)."""
+        value, log_factor = np.array([estimate.value for estimate in self.estimates]), np.log(self.factors)
+        found = []
+        for k in range(len(value) - 1):
+            if self.reliable[k : k + 2].all() and value[k] * value[k + 1] < 0:
+                share = value[k] / (value[k] - value[k + 1])
+                found.append(float(np.exp(log_factor[k] + share * (log_factor[k + 1] - log_factor[k]))))
+        return tuple(found)
+
+    def table(self) -> list[list[Any]]:
+        """A row per factor: factor, prior, log Bayes factor, its error, the larger Pareto k, reliable."""
+        columns = (self.factors, self.scales, self.estimates, self.pareto_k.max(axis=0), self.reliable)
+        return [
+            [float(factor), words, estimate.value, estimate.error, float(k), bool(fine)]
+            for factor, words, estimate, k, fine in zip(*columns, strict=True)
+        ]
+
+
+@in_float64
+def prior_sensitivity(
+    m1: Model | Joint,
+    m2: Model | Joint,
+    result: Result,
+    name: str,
+    *,
+    factors: Sequence[float] | np.ndarray | None = None,
+    prior: Callable[[float], Prior] | None = None,
+) -> Sensitivity:
+    """The log Bayes factor with the scale of the prior of `name` multiplied by each factor.
+
+    A parameter of both models changes in both. The scale is the argument of that name of NumPyro's distribution (of a
+    LogNormal the standard deviation of the logarithm); a prior without one needs `prior`, which gives the new prior
+    of each factor and is then free to change anything but the support.
+
+    log BF(factor) = log BF + log mean_2(new / old) - log mean_1(new / old), means over posterior draws. The errors of
+    these means are jackknifed over chains. They come from the draws behind the headline, so their errors may go
+    together with its error; the error of the sum is therefore the sum of the errors, which it cannot exceed.
+    """
+    if not np.isfinite(result.log_bayes_factor.value):
+        raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
+    values = _factors(factors, exact=prior is not None)
+    changes: list[_Change] = []
+    for k, model in enumerate((m1, m2)):
+        if name in (model.places if isinstance(model, Joint) else model.priors):
+            changes.append(_change(model, k, result, name, values, prior))
+    if not changes:
+        raise CrossfadeError(f"there is no parameter {name!r}: M1 has {list(m1.names)}, M2 has {list(m2.names)}")
+    tails = np.full((2, len(values)), -np.inf)
+    for change in changes:
+        tails[change.model] = change.pareto_k
+    estimates = tuple(_moved(result.log_bayes_factor, changes, i) for i in range(len(values)))
+    return Sensitivity(name, values, _words(changes), estimates, tails)
+
+
+class _Change(NamedTuple):
+    """What the new priors do to the log evidence of one model."""
+
+    model: int  # 0 for M1, 1 for M2
+    shifts: list[Replicates]  # log Z_new - log Z_old
+    pareto_k: list[float]
+    words: list[str]
+
+
+def _moved(headline: Estimate, changes: list[_Change], i: int) -> Estimate:
+    with np.errstate(invalid="ignore"):
+        shift = combine([(2 * change.model - 1, change.shifts[i].estimate()) for change in changes])
+    value = headline.value + shift.value
+    if not np.isfinite([shift.value, shift.error]).all():  # all the weight is in one chain, or there is none
+        return Estimate(value, np.inf, headline.dof, headline.name)
+    return Estimate(value, headline.error + shift.error, min(headline.dof, shift.dof), headline.name)
+
+
+def _words(changes: list[_Change]) -> tuple[str, ...]:
+    both = zip(*(change.words for change in changes), strict=True)
+    return tuple(own[0] if len(set(own)) == 1 else f"M1: {own[0]}, M2: {own[1]}" for own in both)
+
+
+def _factors(factors: Sequence[float] | np.ndarray | None, exact: bool) -> np.ndarray:
+    """In increasing order; 1, where the curve meets the result, is among them unless `prior` gives them a meaning."""
+    found = np.unique(np.asarray(FACTORS if factors is None else factors, float))
+    if found.size == 0 or not (np.isfinite(found).all() and found[0] > 0):
+        raise CrossfadeError(f"factors = {factors}: give positive numbers, e.g. [0.5, 1, 2]")
+    return found if exact else np.union1d(found, [1.0])
+
+
+def _change(
+    model: Model | Joint,
+    k: int,
+    result: Result,
+    name: str,
+    factors: np.ndarray,
+    prior: Callable[[float], Prior] | None,
+) -> _Change:
+    which = f"M{k + 1}"
+    whose = f"{name!r} in {which}"
+    if isinstance(model, Joint):
+        raise CrossfadeError(
+            f"{which} is known by its log joint alone, so the prior of {name!r} cannot be taken out of it: build it as "
+            "a crossfade.Model or with from_numpyro, and compare again"
+        )
+    old, draws = model.priors[name], _draws(model, result, k, name)
+    first = {key: values[0, 0] for key, values in draws.items()}
+    if prior is None:
+        new = [rescaled_prior(old, factor, first, whose) for factor in factors]
+    else:
+        new = [checked(prior(float(factor)), old, name, first, whose) for factor in factors]
+    shifts, tails = [], []
+    for factor, log_weight in zip(factors, _log_weights(old, new, name, draws), strict=True):
+        if prior is None and factor == 1 and np.abs(log_weight).max() > 1e-3:
+            raise CrossfadeError(no_scale(old, whose))  # its arguments do not make it again
+        shifts.append(_log_mean(log_weight))
+        tails.append(_tail(log_weight))
+    return _Change(k, shifts, tails, [_named(own, old, factor) for own, factor in zip(new, factors, strict=True)])
+
+
+def _named(new: Prior, old: Prior, factor: float) -> str:
+    """The new prior in words, which are the old one's where the scale is an array."""
+    text = words(new)
+    return f"{text}, factor {factor:.3g}" if text == words(old) and factor != 1 else text
+
+
+def _draws(model: Model, result: Result, k: int, name: str) -> dict[str, np.ndarray]:
+    """Posterior draws of what the prior needs; the prior in the result must be the model's."""
+    which, prior, draws = f"M{k + 1}", model.priors[name], result.posteriors[k]
+    needed = (name,) if isinstance(prior, Distribution) else model.names
+    if missing := [key for key in needed if key not in draws]:
+        raise CrossfadeError(
+            f"the result holds no posterior draws of {missing[0]!r} in {which}: compare by the default method "
+            '(method="auto"), which keeps them'
+        )
+    said = _said(result, name, k)
+    if said not in (None, describe(prior)) and isinstance(prior, Distribution | eqx.Module):
+        raise CrossfadeError(
+            f"the result was made with {name} ~ {said}, but in this {which} it is {describe(prior)}: bring the model "
+            "that was compared"
+        )
+    if draws[name].shape[0] < 2:
+        raise CrossfadeError(f"the draws of {name!r} in {which} are of 1 chain: the error bar needs 2 or more")
+    return {key: np.asarray(draws[key], float) for key in needed}
+
+
+def _said(result: Result, name: str, k: int) -> str | None:
+    """The prior that the result was made with, if it says so for this model."""
+    if name in (different := result.about.get("tempered_priors", {})):
+        return different[name][k]
+    if k == 0 and name in result.posteriors[1]:  # `priors` holds that of M2
+        return None
+    return result.about.get("priors", {}).get(name)
+
+
+def _log_weights(old: Prior, new: list[Prior], name: str, draws: dict[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """log new - log old at every draw [chain, draw], for each new prior."""
+
+    @eqx.filter_jit  # of this call alone, since plain functions may hide data
+    def over_draws(prior: Prior, theta: Theta) -> Array:
+        return jax.vmap(jax.vmap(lambda one: log_density(prior, name, one)))(theta)
+
+    def log_prior(prior: Prior) -> np.ndarray:
+        # Numbers become arrays, or each would be compiled for itself.
+        arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, prior)
+        return np.asarray(over_draws(arrays, draws))
+
+    before = log_prior(old)
+    if not np.isfinite(before).all():
+        raise CrossfadeError(f"some draws of {name!r} are impossible under its prior: are they of this model?")
+    for prior in new:
+        yield log_prior(prior) - before
+
+
+def _tail(log_weight: np.ndarray) -> float:
+    """Pareto k, and infinity where there is too little to fit a tail to."""
+    return pareto_k(log_weight) if np.isfinite(log_weight).sum() >= FEWEST else np.inf
+
+
+def _log_mean(log_weight: np.ndarray) -> Replicates:
+    """log mean of the weights over all chains, and without each of them."""
+    top = log_weight.max()
+    if top == -np.inf:  # no draw is possible under the new prior
+        return Replicates(-np.inf, np.zeros(len(log_weight)))
+    of_chain = np.exp(log_weight - top).mean(axis=1)
+    others = (1 - np.eye(len(of_chain))) @ of_chain / (len(of_chain) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Replicates(float(top + np.log(of_chain.mean())), top + np.log(others))

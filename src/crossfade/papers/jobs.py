@@ -1,0 +1,92 @@
+"""Independent jobs whose finished results stay on disk, so that nothing is done twice after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas
+
+Rows = list[dict[str, Any]]
+
+PACKAGE = Path(__file__).parents[1]
+# What decides the numbers: figures may be changed without computing anything anew.
+CODE = ("*.py", "analysis/*.py", "models/*.py", "sampling/*.py", "experiments/rows.py", "experiments/runs.py")
+
+
+@cache
+def code() -> str:
+    """A digest of the code behind the numbers."""
+    files = sorted(path for pattern in CODE for path in PACKAGE.glob(pattern))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+class Job(NamedTuple):
+    """A function of this package by name and its arguments (plain values): all that a worker needs to know."""
+
+    name: str
+    function: str  # "crossfade.papers.radiata:neti", which returns rows
+    arguments: dict[str, Any]
+
+    @property
+    def file_name(self) -> str:
+        """Another function, other arguments or other code are another job, and never read the results of this one."""
+        text = json.dumps([self.function, self.arguments, code()], sort_keys=True)
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.csv"
+
+    def run(self) -> Rows:
+        module, function = self.function.split(":")
+        return getattr(import_module(module), function)(**self.arguments)
+
+
+def finished_jobs(jobs: list[Job], folder: Path) -> list[Job]:
+    """Those that have a result in `folder`."""
+    return [job for job in jobs if (folder / job.file_name).exists()]
+
+
+def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str], None] = print) -> pandas.DataFrame:
+    """The rows of all jobs in one table, in the order of the jobs; those with a result in `folder` are not run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting = [job for job in jobs if not (folder / job.file_name).exists()]
+    n_kept = len(jobs) - len(waiting)
+    if n_kept:
+        say(f"{n_kept} of {len(jobs)} jobs are done already")
+    for i, name in enumerate(_finished(waiting, folder, workers), start=n_kept + 1):
+        say(f"{i} of {len(jobs)}: {name}")
+    tables = [pandas.read_csv(folder / job.file_name) for job in jobs]
+    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
+
+
+def _finished(jobs: list[Job], folder: Path, workers: int) -> Iterator[str]:
+    if workers <= 1 or len(jobs) <= 1:
+        for job in jobs:
+            _work(job, folder)
+            yield job.name
+        return
+    # Spawned, since JAX has threads of its own and must not be forked.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=spawn) as pool:
+        running = {pool.submit(_work, job, folder): job.name for job in jobs}
+        try:
+            for future in as_completed(running):
+                future.result()
+                yield running[future]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _work(job: Job, folder: Path) -> None:
+    """Run a job and keep its rows: first under another name, so that a killed job leaves no half a file."""
+    table = pandas.DataFrame(job.run())
+    side = folder / f".{job.file_name}.{os.getpid()}"
+    table.to_csv(side, index=False)
+    side.replace(folder / job.file_name)

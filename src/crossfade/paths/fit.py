@@ -1,0 +1,134 @@
+"""Fitting the short path to draws: linking densities, and how each end reads the shared coordinates.
+
+Every fit is regularised by what the draws can tell apart from noise: with a thousand shared coordinates and two
+thousand draws, means and slopes taken at face value cost more variance than they save.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from crossfade.paths.link import Fit, Link, Union, Warp
+from crossfade.sampling.hmc import DENSE, root_covariance
+
+WARPS = ("identity", "shift", "affine")
+GAUSSIAN = 1e6  # degrees of freedom at which Student's t is a Gaussian for our purposes, and still normalised
+DOFS = (3.0, 5.0, 8.0, 15.0, 30.0, GAUSSIAN)
+
+
+def fit(joined: Union, u: tuple[np.ndarray, np.ndarray], n_effective: tuple[float, float], warp: str) -> Fit:
+    """Warps and links from draws [n, size] of each model; n_effective says how many independent ones they are worth."""
+    own = [_in_union(joined, k, u[k]) for k in (0, 1)]
+    s = joined.n_shared
+    warps = fit_warps(warp, own[0][:, :s], own[1][:, :s], n_effective)
+    links = []
+    for k in (0, 1):
+        shared = warps[k].inverse(own[k][:, :s])
+        links.append(fit_link(own[k][:, joined.only[k]], shared, n_effective[k]))
+    return Fit(warps, (links[0], links[1]))
+
+
+def _in_union(joined: Union, k: int, u: np.ndarray) -> np.ndarray:
+    whole = np.zeros((len(u), joined.size))
+    whole[:, joined.where[k]] = u
+    return whole
+
+
+def fit_warps(kind: str, s1: np.ndarray, s2: np.ndarray, n_effective: tuple[float, float]) -> tuple[Warp, Warp]:
+    """Each end's map of common coordinates v to its shared ones: nothing, their means, or means and spreads."""
+    size = s1.shape[1]
+    middle = (s1.mean(axis=0) + s2.mean(axis=0)) / 2
+    if kind == "identity" or size == 0:
+        same = Warp(np.zeros(size), _diagonal(np.ones(size)))
+        return same, same
+    if kind == "affine" and size <= DENSE:
+        first, second = (Warp(s.mean(axis=0), root_covariance(s)) for s in (s1, s2))
+        return first, second
+    # In high dimension only what stands out: of `size` pure noise differences none is expected above the threshold.
+    threshold = 1 + np.sqrt(2 * np.log(max(size, 2)))
+    sd1, sd2 = (np.maximum(s.std(axis=0), 1e-10) for s in (s1, s2))
+    if size <= DENSE:
+        threshold = 0.0
+    gap = s2.mean(axis=0) - s1.mean(axis=0)
+    gap = np.where(np.abs(gap) > threshold * np.sqrt(sd1**2 / n_effective[0] + sd2**2 / n_effective[1]), gap, 0.0)
+    stretch = np.zeros(size)
+    if kind == "affine":
+        noise = np.sqrt(0.5 / n_effective[0] + 0.5 / n_effective[1])
+        stretch = np.log(sd2 / sd1)
+        stretch = np.where(np.abs(stretch) > threshold * noise, stretch, 0.0)
+    return (
+        Warp(middle - gap / 2, _diagonal(np.exp(-stretch / 2))),
+        Warp(middle + gap / 2, _diagonal(np.exp(stretch / 2))),
+    )
+
+
+def _diagonal(scale: np.ndarray) -> np.ndarray:
+    """Small ones as matrices: all kinds of warp then share one compiled program."""
+    return np.diag(scale) if len(scale) <= DENSE else scale
+
+
+def fit_link(own: np.ndarray, shared: np.ndarray, n_effective: float) -> Link:
+    """Student's t of own [n, p] given shared [n, s]: regression on the shared coordinates that matter."""
+    p, s = own.shape[1], shared.shape[1]
+    if p == 0:
+        return Link(np.zeros(0), np.zeros((0, s)), np.zeros(0), np.asarray(GAUSSIAN))
+    centre, middle = own.mean(axis=0), shared.mean(axis=0)
+    slopes = np.zeros((p, s))
+    used = relevant(own - centre, shared - middle, n_effective)
+    if len(used):
+        x = shared[:, used] - middle[used]
+        unit = np.maximum(x.std(axis=0), 1e-300)
+        slopes[:, used] = np.linalg.lstsq(x / unit, own - centre, rcond=1e-8)[0].T / unit
+    residual = own - centre - (shared - middle) @ slopes.T
+    dense = p <= DENSE or n_effective > 10 * p
+    root = _root(residual, dense)
+    z = residual / root if root.ndim == 1 else np.linalg.solve(root, residual.T).T
+    dof = _best_dof((z**2).sum(axis=1), p)
+    return Link(centre - slopes @ middle, slopes, root * np.sqrt((dof - 2) / dof), np.asarray(dof))
+
+
+def _root(residual: np.ndarray, dense: bool) -> np.ndarray:
+    if not dense:
+        return np.maximum(residual.std(axis=0), 1e-10)
+    n, p = residual.shape
+    if p <= DENSE:
+        return root_covariance(residual)
+    covariance = np.cov(residual, rowvar=False)
+    weight = n / (n + 5.0 * p)
+    return np.linalg.cholesky(weight * covariance + (1 - weight) * np.diag(np.diag(covariance)))
+
+
+def relevant(own: np.ndarray, shared: np.ndarray, n_effective: float) -> np.ndarray:
+    """The shared coordinates worth a slope: all if they are few, else picked one by one while BIC says yes."""
+    s, p = shared.shape[1], own.shape[1]
+    if s == 0 or s <= n_effective / 50:
+        return np.arange(s)
+    unit = shared / np.maximum(shared.std(axis=0), 1e-300) / np.sqrt(len(shared))
+    left = own / np.maximum(own.std(axis=0), 1e-300) / np.sqrt(len(own))
+    used: list[int] = []
+    basis = np.zeros((len(own), 0))
+    while len(used) < min(s, n_effective / 20):
+        explained = ((left.T @ unit) ** 2).sum(axis=0) / np.maximum((left**2).sum(), 1e-300)
+        explained[used] = 0.0
+        best = int(np.argmax(explained))
+        # variance explained, as a likelihood ratio, against the price of p slopes and of choosing among s
+        if n_effective * explained[best] * p < p * np.log(n_effective) + 2 * np.log(s):
+            break
+        column = unit[:, best] - basis @ (basis.T @ unit[:, best])
+        column /= np.maximum(np.linalg.norm(column), 1e-300)
+        basis = np.column_stack([basis, column])
+        left = left - np.outer(column, column @ left)
+        used.append(best)
+    return np.array(used, int)
+
+
+def _best_dof(squares: np.ndarray, p: int) -> float:
+    """The degrees of freedom with the highest likelihood of squared distances, at a fixed covariance."""
+
+    def score(dof: float) -> float:
+        shrunk = squares * dof / (dof - 2)
+        constant = gammaln((dof + p) / 2) - gammaln(dof / 2) - p / 2 * np.log(dof - 2)
+        return float(constant - (dof + p) / 2 * np.mean(np.log1p(shrunk / dof)))
+
+    return max(DOFS, key=score)

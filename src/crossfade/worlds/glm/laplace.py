@@ -1,0 +1,165 @@
+"""What regressions with a link function share: checks, normal priors, the mode, and kernels whitened by curvature."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import distributions as dist
+
+from crossfade.density.model import Model, NoData, normal_mean_and_precision
+from crossfade.paths.path import Path
+from crossfade.sampling.kernel import HMC, Kernel, Whitening, broken
+from crossfade.sampling.pencil import Pencil, pencil
+from crossfade.types import Array, CrossfadeError, State, Theta
+
+
+class Loss(NamedTuple):
+    """Minus the log likelihood up to a constant, and its two derivatives by each datum's linear predictor."""
+
+    total: float
+    slope: np.ndarray
+    bend: np.ndarray
+
+
+class LinkedLikelihood(eqx.Module):
+    """A log likelihood that sees theta through linear predictors eta = rows @ theta only."""
+
+    @abc.abstractmethod
+    def __call__(self, theta: Theta) -> Array:
+        """The log likelihood with all its constants."""
+
+    @property
+    @abc.abstractmethod
+    def rows(self) -> np.ndarray:
+        """[n, p], one column per coefficient."""
+
+    @abc.abstractmethod
+    def loss(self, eta: np.ndarray) -> Loss:
+        """In NumPy, for the search of the mode."""
+
+
+def vector(theta: Theta, names: tuple[str, ...]) -> Array:
+    return jnp.stack([theta[name] for name in names])
+
+
+def checked(y: Any, design: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Responses and design as numbers, one row per response and one column per name."""
+    y, design = np.asarray(y, float), np.asarray(design, float)
+    if design.shape != (len(y), len(names)):
+        raise CrossfadeError(f"design has shape {design.shape}, but there are {len(y)} responses and names {names}")
+    if not np.all(np.isfinite(design)):
+        raise CrossfadeError("design must be finite numbers: drop or impute the missing values first")
+    return y, design
+
+
+def normal_priors(names: tuple[str, ...], prior_mean: Any, prior_sd: Any) -> dict[str, Any]:
+    """theta_j ~ N(prior_mean, prior_sd^2); each a number for all, or one per name."""
+    mean = np.broadcast_to(np.asarray(prior_mean, float), len(names))
+    sd = np.broadcast_to(np.asarray(prior_sd, float), len(names))
+    if not (np.all(sd > 0) and np.all(np.isfinite(sd)) and np.all(np.isfinite(mean))):
+        raise CrossfadeError("prior_sd must be positive and finite (a prior must be proper) and prior_mean finite")
+    return {name: dist.Normal(np.asarray(m), np.asarray(s)) for name, m, s in zip(names, mean, sd, strict=True)}
+
+
+def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mode by damped Newton steps, and the curvature of the log likelihood there (without the prior's)."""
+    mean, prior = np.array([normal_mean_and_precision(m.priors[name]) for name in m.names]).T
+    likelihood = m.log_likelihood
+    if isinstance(likelihood, NoData):
+        return mean, np.zeros((len(mean), len(mean)))
+
+    def objective(theta: np.ndarray) -> float:
+        with np.errstate(over="ignore"):  # far out a log link overflows to inf, which is no minimum
+            return float(likelihood.loss(likelihood.rows @ theta).total + (prior * (theta - mean) ** 2).sum() / 2)
+
+    theta = min((mean, np.zeros_like(mean)), key=objective)
+    for _ in range(100):
+        _, slope, bend = likelihood.loss(likelihood.rows @ theta)
+        curvature = (likelihood.rows.T * bend) @ likelihood.rows
+        gradient = likelihood.rows.T @ slope + prior * (theta - mean)
+        step = np.linalg.solve(curvature + np.diag(prior), gradient)
+        size = 1.0
+        while objective(theta - size * step) > objective(theta) and size > 1e-10:
+            size /= 2
+        theta = theta - size * step
+        if gradient @ step < 1e-16:
+            break
+    return theta, curvature
+
+
+def hmc(m1: Model, m2: Model) -> HMC:
+    """HMC whitened at every tau by the curvatures of both ends; a quarter turn makes draws nearly independent."""
+    names, _, precision = _laplace(m1, m2)
+    n_leapfrog = 2
+    return HMC(Whitening(precision, names), np.pi / 2 / n_leapfrog, n_leapfrog)
+
+
+LEAP_DOF = 5
+
+
+class Leap(Kernel):
+    """Independence Metropolis: Student-t proposals shaped by the ends' Laplace approximations, tempered by tau.
+
+    In the basis V that makes both precisions diagonal these are N(centre(tau), 1/weights(tau)). The tails must be a
+    t's: a likelihood may fall off more slowly than its own curvature says, and a normal proposal would stay there.
+    """
+
+    pencil: Pencil
+    inverse: np.ndarray  # V^-1
+    centres: tuple[np.ndarray, np.ndarray]  # V^-1 mode_k
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def noise(self, key: Array, theta: Theta, tau: Array) -> tuple[Array, Array]:
+        normal, uniform = jax.random.split(key)
+        z = jax.random.normal(normal, (len(self.names) + LEAP_DOF,))
+        t = z[LEAP_DOF:] / jnp.sqrt(jnp.mean(z[:LEAP_DOF] ** 2))
+        return t, -jax.random.exponential(uniform)
+
+    def __call__(self, noise: Any, state: State, path: Path, tau: Array) -> tuple[State, Array]:
+        t, log_u = noise
+        weights = self.pencil.weights(tau)
+        first, second = self.centres
+        centre = ((1 - tau) * first + tau * self.pencil.values * second) / weights
+        old = jnp.sqrt(weights) * (self.inverse @ vector(state.theta, self.names) - centre)
+        new = self.pencil.vectors @ (centre + t / jnp.sqrt(weights))
+        theta = {**state.theta, **{name: new[i] for i, name in enumerate(self.names)}}
+        energy = path.energy(theta)
+        log_g_old, log_g_new = (-(LEAP_DOF + len(t)) / 2 * jnp.log1p(jnp.sum(u**2) / LEAP_DOF) for u in (old, t))
+        gain = energy.at(tau) - state.energy.at(tau) + log_g_old - log_g_new
+        # As in every kernel, a proposal without a density is taken, so that the run stops and shows it.
+        accept = (log_u < gain) | broken(energy)
+        chosen = jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state)
+        return chosen, accept.astype(float)
+
+
+def leap(m1: Model, m2: Model) -> Leap:
+    """The independence kernel of a pair; it brings a chain home from anywhere, HMC then explores."""
+    names, modes, precision = _laplace(m1, m2)
+    inverse = np.linalg.inv(precision.vectors)
+    return Leap(precision, inverse, (inverse @ modes[0], inverse @ modes[1]), names)
+
+
+def _laplace(m1: Model, m2: Model) -> tuple[tuple[str, ...], tuple[np.ndarray, np.ndarray], Pencil]:
+    """Names of the union, and both ends' modes and precisions over it."""
+    names = tuple(dict.fromkeys(m1.names + m2.names))
+    (mode_1, root_1), (mode_2, root_2) = _mode_and_root(m1, m2, names), _mode_and_root(m2, m1, names)
+    return names, (mode_1, mode_2), pencil(root_1, root_2)
+
+
+def _mode_and_root(m: Model, other: Model, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The mode, and a root of (curvature of the log likelihood there + prior precision), over the union.
+
+    A parameter that only the other model has stays at its prior, which is its link.
+    """
+    priors = [m.priors[name] if name in m.priors else other.priors[name] for name in names]
+    mode, prior = np.array([normal_mean_and_precision(prior) for prior in priors]).T
+    precision = np.diag(prior)
+    where = [names.index(name) for name in m.names]
+    mode[where], curvature = mode_and_curvature(m)
+    precision[np.ix_(where, where)] += curvature
+    return mode, np.linalg.cholesky(precision).T
