@@ -6,6 +6,7 @@ command line can start without waiting for a compiler.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,24 +113,41 @@ class Sharing(NamedTuple):
     shared: tuple[str, ...]
     only_1: tuple[str, ...]
     only_2: tuple[str, ...]
-    tempered: tuple[str, ...]
+    tempered: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()  # a sentence for each name of both models that is not shared, saying why
+
+
+# The words of a verdict, from best to worst.
+TRUSTWORTHY, WEAK, DO_NOT_USE = VERDICTS = ("trustworthy", "weak", "do not use")
+
+Posterior = dict[str, np.ndarray]  # draws [chain, draw, ...] by parameter
 
 
 class Result(NamedTuple):
-    """What `compare` returns; `log_bayes_factor` is M2 over M1, always."""
+    """What `compare` returns; every number is of M2 over M1, always."""
 
-    log_bayes_factor: Estimate
+    raw_estimate: Estimate  # the number whatever the verdict: not to be used where that says so
+    verdict: str  # "trustworthy", "weak" or "do not use"
+    reasons: tuple[str, ...]  # for the verdict, a sentence each
     opinions: dict[str, Estimate]  # the same number by every other estimator the traces allow
-    hysteresis: Estimate | None  # forward minus reverse: 0 within its error if the run was long enough
-    warnings: tuple[str, ...]
+    differences: dict[str, Estimate]  # each opinion minus the answer, on the same chains
+    checks: dict[str, Estimate]  # "hysteresis" is 0 and "slope" is 1, but for chance, in a sound run
     legs: tuple[Leg, ...]
     sharing: Sharing
-    about: dict[str, Any]  # method, n_iter, n_chains, seed, log_prior_odds, seconds, priors, ...
-    differences: dict[str, Estimate] = {}  # each opinion minus the headline, on the same chains
-    verdict: str = ""  # of the default method: "trustworthy", "weak" or "do not use"
-    reasons: tuple[str, ...] = ()  # for the verdict, a sentence each
-    # Posterior draws of M1 and of M2 [chain, draw, ...] by name, of the default method: to look at, or to bring along.
-    posteriors: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
+    about: dict[str, Any]  # method, n_chains, seed, log_prior_odds, seconds, priors, ...
+    draws: tuple[Posterior, Posterior] = ({}, {})  # of both posteriors, where the method has them
+
+    @property
+    def log_bayes_factor(self) -> Estimate:
+        """The answer; not a number where the verdict is "do not use"."""
+        if self.verdict == DO_NOT_USE:
+            return Estimate(np.nan, np.inf, self.raw_estimate.dof, self.raw_estimate.name)
+        return self.raw_estimate
+
+    @property
+    def hysteresis(self) -> Estimate | None:
+        """The run from M1 to M2 minus that back: 0 within its error if the run was long enough."""
+        return self.checks.get("hysteresis")
 
     @property
     def log_posterior_odds(self) -> float:
@@ -139,3 +157,18 @@ class Result(NamedTuple):
     def probability(self) -> float:
         """p(M2 | data) when M1 and M2 are the only candidates."""
         return float(1 / (1 + np.exp(-self.log_posterior_odds)))
+
+    @property
+    def posteriors(self) -> Any:
+        """Draws of both posteriors as an xarray DataTree: `posteriors["M1"]` is what ArviZ takes."""
+        return import_module("crossfade.app.tree").posteriors(self)
+
+    def save(self, path: Any) -> None:
+        """Write the result to a netCDF file, which `crossfade.load` reads."""
+        import_module("crossfade.app.store").save(self, path)
+
+    def __str__(self) -> str:
+        return import_module("crossfade.app.terminal").text(self)
+
+    def _repr_html_(self) -> str:
+        return import_module("crossfade.app.html").fragment(self)

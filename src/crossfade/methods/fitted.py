@@ -100,7 +100,7 @@ def compare_short(
     else:
         result = _of_short(run, asked, (j1, j2), n_chains)
         result = result._replace(
-            posteriors=(constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u))
+            draws=(constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u))
         )
     about |= {**result.about, "seconds": time.perf_counter() - began}
     return result._replace(sharing=sharing, about=about)
@@ -117,8 +117,8 @@ def _of_short(run: Short, asked: Asked, joints: tuple[Joint, Joint], n_chains: i
         "correlation": run.correlation,
     }
     gap = hysteresis(run.legs, run.correlation)
-    sharing = run.joined.sharing
-    return Result(headline, opinions, gap, (), run.legs, sharing, about, differences, *verdict)
+    checks = {} if gap is None else {"hysteresis": gap}
+    return Result(headline, *verdict, opinions, differences, checks, run.legs, run.joined.sharing, about)
 
 
 def _fall_back(joints: tuple[Joint, Joint], asked: Asked, key: Array, why: str, say: Say) -> Result:
@@ -142,9 +142,10 @@ def _fall_back(joints: tuple[Joint, Joint], asked: Asked, key: Array, why: str, 
         "round_trips": list(run.round_trips),
     }
     own = tuple(constrained_draws(joint, u) for joint, u in zip(joints, run.u, strict=True))
-    empty = Sharing((), (), (), ())
+    empty = Sharing((), (), ())
     gap = hysteresis(run.legs)
-    return Result(headline, opinions, gap, (), run.legs, empty, about, differences, *verdict, (own[0], own[1]))
+    checks = {} if gap is None else {"hysteresis": gap}
+    return Result(headline, *verdict, opinions, differences, checks, run.legs, empty, about, (own[0], own[1]))
 
 
 def _even(n_chains: int) -> int:

@@ -167,7 +167,7 @@ def _named(new: Prior, old: Prior, factor: float) -> str:
 
 def _draws(model: Model, result: Result, k: int, name: str) -> dict[str, np.ndarray]:
     """Posterior draws of what the prior needs; the prior in the result must be the model's."""
-    which, prior, draws = f"M{k + 1}", model.priors[name], result.posteriors[k]
+    which, prior, draws = f"M{k + 1}", model.priors[name], result.draws[k]
     needed = (name,) if isinstance(prior, Distribution) else model.names
     if missing := [key for key in needed if key not in draws]:
         raise CrossfadeError(
@@ -189,7 +189,7 @@ def _said(result: Result, name: str, k: int) -> str | None:
     """The prior that the result was made with, if it says so for this model."""
     if name in (different := result.about.get("tempered_priors", {})):
         return different[name][k]
-    if k == 0 and name in result.posteriors[1]:  # `priors` holds that of M2
+    if k == 0 and name in result.draws[1]:  # `priors` holds that of M2
         return None
     return result.about.get("priors", {}).get(name)
 

@@ -18,7 +18,7 @@ from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, ann
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.placed import anneal_at_tangents, measured_length
-from crossfade.types import Array, CrossfadeError, Leg, NoAnswer, Result, Trace
+from crossfade.types import VERDICTS, Array, CrossfadeError, Leg, NoAnswer, Result, Trace
 
 KernelFn = Callable[[Model, Model], Kernel]
 
@@ -100,7 +100,9 @@ def by_table(
     except CrossfadeError as error:
         raise NoAnswer(str(error), tuple(legs), about) from error
     about["seconds"] = time.perf_counter() - began
-    return Result(headline, opinions, gap, warnings, tuple(legs), sharing, about, differences)
+    verdict = VERDICTS[2 if headline.error > 1 else 1 if warnings else 0]
+    checks = {} if gap is None else {"hysteresis": gap}
+    return Result(headline, verdict, warnings, opinions, differences, checks, tuple(legs), sharing, about)
 
 
 def row_of(method: str | Method) -> tuple[Method, str]:
