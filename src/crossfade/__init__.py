@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 _HOME = {
     "compare": "crossfade.api",
     "evidence": "crossfade.api",
+    "sample": "crossfade.api",
+    "restored_draws": "crossfade.api",
+    "fade": "crossfade.methods.edge",
     "METHODS": "crossfade.methods.table",
     "check": "crossfade.doctor",
     "first_look": "crossfade.methods.laplace",

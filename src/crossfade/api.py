@@ -1,24 +1,36 @@
-"""The questions: compare, evidence. The only place with defaults."""
+"""The questions: compare, evidence, sample, fade. The only place with defaults."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import jax
 import numpy as np
 
-from crossfade.density.joint import Joint, nothing
+from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
-from crossfade.methods.fitted import AUTO, AnyModel, Say, asked, compare_short
+from crossfade.density.sharing import Share, check_data, union
+from crossfade.methods import fallback, fitted
+from crossfade.methods.budget import asked
+from crossfade.methods.fitted import Say
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
-from crossfade.paths.link import Share
+from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.types import CrossfadeError, Result
+
+AUTO = "auto"
+AnyModel = Model | Joint
+
+
+def quiet(message: str) -> None:
+    """Say nothing."""
 
 
 @in_float64
 def compare(
-    m1: Model | Joint,
-    m2: Model | Joint,
+    m1: AnyModel,
+    m2: AnyModel,
     *,
     method: str | Method = AUTO,
     target_se: float | None = None,
@@ -30,55 +42,112 @@ def compare(
     n_chains: int | None = None,
     seed: int = 0,
     log_prior_odds: float = 0.0,
-    say: Say = lambda message: None,
+    say: Say = quiet,
 ) -> Result:
-    """The log Bayes factor of M2 over M1 with its standard error over independent chains.
+    """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
 
     The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
     `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
 
-    The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg and a `kernel`.
+    The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg, and a `kernel` (HMC
+    where neither it nor the models bring one).
     """
+    began = time.perf_counter()
     _check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
-    if method == AUTO:
+        _refuse(method, target_se=target_se, budget=budget, draws=draws)
+    else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
-        wanted = asked(0.05 if target_se is None else target_se, budget)
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    check_data(j1, j2)
+    if method == AUTO:
         own = (None, None) if draws is None else draws
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
-        return compare_short(
-            m1, m2, wanted, seed, log_prior_odds, n_chains=n_chains, share=share, draws=(own[0], own[1]), say=say
-        )
-    _refuse(method, target_se=target_se, budget=budget, share=share, draws=draws)
-    for model, which in ((m1, "M1"), (m2, "M2")):
-        if not isinstance(model, Model):
-            raise CrossfadeError(f"{which} has no prior per parameter, which {method} needs: use the default method")
-    assert isinstance(m1, Model) and isinstance(m2, Model)
-    return by_table(m1, m2, method, n_iter or 16_000, seed, n_chains or 16, kernel, log_prior_odds)
+        wanted = asked(target_se, budget)
+        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), say)
+    else:
+        settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
+        result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
+    return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
+
+
+def _by_default(
+    j1: Joint, j2: Joint, wanted: Any, seed: int, n_chains: int | None, share: Share, draws: tuple[Any, Any], say: Say
+) -> Result:
+    began = time.perf_counter()
+    joined = union(j1, j2, share)  # before any work: what cannot be shared as asked is an error
+    may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
+    run = fitted.begin((j1, j2), wanted, seed, n_chains=n_chains, share=share, draws=draws, may_give_up=may_give_up)
+    run = fitted.drive(run, say)
+    if not run.given_up:
+        result = fitted.result_of(run)
+    else:
+        say(f"{run.given_up}: falling back to tempering from the priors")
+        left = None if wanted.seconds is None else max(wanted.seconds - (time.perf_counter() - began), 10.0)
+        result = fallback.tempered((j1, j2), wanted._replace(seconds=left), seed, run.given_up, say)
+        result = result._replace(sharing=joined.sharing)
+    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se}
+    return result._replace(about={**about, **result.about})
+
+
+def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: float, seconds: float) -> Result:
+    """With what a reader wants to know of it, whatever the method."""
+    tempered = {
+        name: (j1.priors[name], j2.priors[name])
+        for name in result.sharing.tempered
+        if name in j1.priors and name in j2.priors
+    }
+    about = {
+        "seed": seed,
+        "log_prior_odds": float(log_prior_odds),
+        "priors": {**j1.priors, **j2.priors},
+        "tempered_priors": tempered,
+        "notes": [*j1.notes, *j2.notes],
+        "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
+        "coords": {**j1.coords, **j2.coords},
+        "seconds": seconds,
+    }
+    return result._replace(about={**result.about, **about})
 
 
 @in_float64
 def evidence(
     model: AnyModel,
     *,
-    target_se: float = 0.05,
+    target_se: float | None = None,
     budget: float | str | None = None,
     draws: Any = None,
     n_chains: int | None = None,
     seed: int = 0,
-    say: Say = lambda message: None,
+    say: Say = quiet,
 ) -> Result:
     """log p(data): `log_bayes_factor` of the result, over the model of nothing whose evidence is 1.
 
     The reference is a normalised Student's t fitted to posterior draws, so the path is short; a difference of two
     evidences still has the noise of both, which `compare` of the two models has not.
     """
-    return compare_short(
-        nothing(), model, asked(target_se, budget), seed, 0.0, n_chains=n_chains, draws=(None, draws), say=say
-    )
+    own = None if draws is None else (None, draws)
+    settings: dict[str, Any] = {"target_se": target_se, "budget": budget, "n_chains": n_chains, "seed": seed}
+    return compare(nothing(), model, draws=own, say=say, **settings)
+
+
+@in_float64
+def sample(model: AnyModel, *, n_draws: int = 100, n_chains: int = 32, seed: int = 0) -> Draws:
+    """Posterior draws of one model, n_draws from each chain after warming up; `.more(n)` goes on where they stopped.
+
+    Sampled once, they serve any number of edges (`fade`). `arrays()` gives all that must be kept, and
+    `restored_draws(model, arrays)` the same draws again, in another process or on another machine.
+    """
+    _check_common(seed, 0.0, n_chains)
+    return warmed(as_joint(model), jax.random.key(seed), n_chains).more(n_draws)
+
+
+def restored_draws(model: AnyModel, arrays: dict[str, np.ndarray]) -> Draws:
+    """Draws from what `Draws.arrays` gave, to be continued; the model must be the one that they are of."""
+    return restored(as_joint(model), arrays)
 
 
 def _refuse(method: str | Method, **given: Any) -> None:

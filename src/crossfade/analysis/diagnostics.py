@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from crossfade.analysis.bennett import mbar_log_z, neighbour_overlaps, responsibilities
-from crossfade.analysis.errors import combine, effective_draws, jackknife
-from crossfade.analysis.estimators import ratios, require, trapezoid
+from crossfade.analysis.errors import combine, effective_draws, jackknife, paper_variance
+from crossfade.analysis.estimators import FEWEST_RUNGS, estimator, ratios, require, trapezoid
 from crossfade.types import CrossfadeError, Estimate, Trace
 
 __all__ = [
@@ -95,3 +95,33 @@ def r_hat(trace: Trace) -> np.ndarray:
     value = np.ones(len(draws))
     value[~constant] = array_stats.rhat(draws[~constant])
     return value
+
+
+def discretisation(trace: Trace, name: str) -> float:
+    """What the sum over rungs still misses, from every other rung left out: |T_h - T_2h| / (2^p - 1), order p."""
+    own = estimator(name)
+    if own.order is None or len(trace.tau) < FEWEST_RUNGS:
+        return 0.0
+    whole = own.prepare(trace)
+    last = len(trace.tau) - 1
+    kept = np.unique([*range(0, last, 2), last])
+    half = whole._replace(
+        tau=whole.tau[kept],
+        log_ratio=whole.log_ratio[:, kept],
+        acceptance=whole.acceptance[:, kept],
+        extra={name: values[:, kept] for name, values in whole.extra.items()},
+    )
+    return abs(own.function(whole) - own.function(half)) / (2**own.order - 1)
+
+
+def independent_draws(trace: Trace) -> float:
+    """Draws of a sweep divided by how much more its integral varies over chains than independent draws would.
+
+    n / (Var_chains / mean paper_variance): the paper's formula takes the draws for independent, the chains know.
+    """
+    if not np.isfinite(trace.log_ratio).all():
+        return np.inf
+    over_chains = partial_integrals(trace)[:, -1].var(ddof=1)
+    if over_chains <= 1e-20:
+        return np.inf
+    return max(len(trace.tau) * float(paper_variance(trace).mean() / over_chains), 0.0)

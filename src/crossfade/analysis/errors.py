@@ -7,26 +7,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossfade.analysis.estimators import mbar, mbar_left_out
+from crossfade.analysis.estimators import estimator as estimator_of
 from crossfade.types import CrossfadeError, Estimate, Trace
 
 
 class Replicates(NamedTuple):
-    """An estimate from all chains, and from all but each of them: errors and differences follow from these."""
+    """An estimate from all chains, and from all but each group of them: errors and differences follow from these.
+
+    Where the chains are in strata (halves that play different parts), a group leaves its own stratum only, and the
+    variances of the strata add.
+    """
 
     value: float
-    left_out: np.ndarray  # [chain]
+    left_out: np.ndarray  # [group]
+    n_strata: int = 1  # of equally many groups each, one after the other
 
     @property
     def variance(self) -> float:
-        """(n - 1)/n sum_i (x_i - mean x)^2 (Efron & Stein 1981)."""
-        return float((len(self.left_out) - 1) * self.left_out.var())
+        """Sum over strata of (n - 1)/n sum_i (x_i - mean x)^2 (Efron & Stein 1981), n groups in each."""
+        strata = self.left_out.reshape(self.n_strata, -1)
+        return float((strata.shape[1] - 1) * strata.var(axis=1).sum())
 
     def minus(self, other: Replicates) -> Replicates:
-        return Replicates(self.value - other.value, self.left_out - other.left_out)
+        return Replicates(self.value - other.value, self.left_out - other.left_out, self.n_strata)
 
     def estimate(self, name: str = "") -> Estimate:
-        return Estimate(self.value, float(np.sqrt(self.variance)), len(self.left_out) - 1, name)
+        dof = len(self.left_out) - self.n_strata
+        return Estimate(float(self.value), float(np.sqrt(self.variance)), dof, name)
 
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:
@@ -34,10 +41,17 @@ def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:
     n = trace.n_chains
     if n < 2:
         raise CrossfadeError("a jackknife over chains needs 2 chains or more: run more, or use within_chain")
-    if estimator is mbar:
-        return Replicates(*mbar_left_out(trace))
     left_out = np.array([estimator(trace.take(chains=np.arange(n) != i)) for i in range(n)])
     return Replicates(float(estimator(trace)), left_out)
+
+
+def replicates_of(trace: Trace, name: str) -> Replicates:
+    """The same for an estimator of the table, by its short cut where it has one."""
+    own = estimator_of(name)
+    prepared = own.prepare(trace)
+    if own.left_out is None or trace.n_chains < 2:
+        return replicates(prepared, own.function)
+    return Replicates(*own.left_out(prepared))
 
 
 def jackknife(trace: Trace, estimator: Callable[[Trace], float], name: str = "") -> Estimate:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from crossfade.analysis.bennett import bar_difference, bar_steps, log_z_left_out, mbar_log_z, neighbour_overlaps
-from crossfade.analysis.moments import Moments, not_finite, plain
+from crossfade.analysis.moments import Moments, controlled_values, not_finite, plain
 from crossfade.types import CrossfadeError, Trace
 
-Estimator = Callable[[Trace], float]
+FEWEST_RUNGS = 4  # of a sum over rungs
 
 
 def trapezoid(trace: Trace, moments: Callable[[Trace], Moments] = plain) -> float:
@@ -79,7 +80,8 @@ def jarzynski(trace: Trace) -> float:
 
 def work(trace: Trace) -> np.ndarray:
     """Log weight of every sweep [chain]: W = sum (tau_{k+1} - tau_k) r_k, the left point (Neal 2001)."""
-    require(trace, "work")
+    if reason := _not_sweeps(trace):
+        raise CrossfadeError(f"work: {reason}")
     step = np.diff(trace.tau)
     moved = step > 0  # a step of 0 costs nothing even where the ratio is infinite
     return trace.log_ratio[:, :-1, 0][:, moved].astype(float) @ step[moved]
@@ -94,19 +96,18 @@ def crooks(forward: Trace, reverse: Trace) -> float:
     return bar_difference(*works)
 
 
-ESTIMATORS: dict[str, Estimator] = {
-    "trapezoid": trapezoid,
-    "corrected_trapezoid": corrected_trapezoid,
-    "stepping_stone": stepping_stone,
-    "bar": bar,
-    "mbar": mbar,
-    "jarzynski": jarzynski,
-}
+def controlled(trace: Trace) -> float:
+    """The trapezoid of controlled means, corrected by plain variances (CTI-2 of Oates et al. 2016).
+
+    Controlled errors are so small that without the correction the trapezoid's own error would exceed them.
+    """
+    variance = trace.extra["plain"].var(axis=(0, 2), ddof=1)
+    return trapezoid(trace) - float(np.diff(trace.tau) ** 2 @ np.diff(variance) / 12)
 
 
-def legal(trace: Trace) -> tuple[str, ...]:
-    """The names of the estimators that this trace allows."""
-    return tuple(name for name in ESTIMATORS if not _refusal(trace, name))
+def with_controls(trace: Trace) -> Trace:
+    """Control variates are fitted once, each half of the chains by the other, before chains are deleted."""
+    return trace._replace(log_ratio=controlled_values(trace), extra={"plain": trace.log_ratio})
 
 
 def ratios(trace: Trace) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -136,26 +137,81 @@ def _broken(trace: Trace) -> str:
     return ""
 
 
-def _refusal(trace: Trace, name: str) -> str:
-    """Why this estimator may not read this trace, or nothing."""
-    if reason := _broken(trace):
-        return reason
-    if name in ("jarzynski", "work"):
-        if trace.equilibrium or trace.n_draws != 1:
-            return "needs sweeps of N x 1 draws, and these are equilibrium draws"
-    elif name != "trapezoid":
-        if not trace.equilibrium:
-            return "needs equilibrium draws, and this is a sweep whose state lags behind tau"
-        if trace.n_chains * trace.n_draws < 2:
-            return "needs at least 2 draws per rung: draw more"
-    if name in ("trapezoid", "corrected_trapezoid"):
-        return not_finite(trace)
-    if name in ("jarzynski", "stepping_stone") and (trace.log_ratio == np.inf).any():
+def _as_is(trace: Trace) -> Trace:
+    return trace
+
+
+def _not_sweeps(trace: Trace) -> str:
+    if trace.equilibrium or trace.n_draws != 1:
+        return "needs sweeps of N x 1 draws, and these are equilibrium draws"
+    return ""
+
+
+def _not_equilibrium(trace: Trace) -> str:
+    if not trace.equilibrium:
+        return "needs equilibrium draws, and this is a sweep whose state lags behind tau"
+    return "needs at least 2 draws per rung: draw more" if trace.n_chains * trace.n_draws < 2 else ""
+
+
+def _unseen(trace: Trace) -> str:
+    if (trace.log_ratio == np.inf).any():
         return "draws at tau = 1 are impossible at tau = 0, unseen from there: use 'bar', 'mbar' or 'crooks'"
     return ""
 
 
+def _first(*refusals: Callable[[Trace], str]) -> Callable[[Trace], str]:
+    """The first reason of several, after that no estimator may read the trace."""
+    return lambda trace: next((why for refuse in (_broken, *refusals) if (why := refuse(trace))), "")
+
+
+class Estimator(NamedTuple):
+    """All that is to be known about an estimator: adding one is adding one of these to ESTIMATORS."""
+
+    function: Callable[..., float]  # of a trace, or of the traces there and back
+    refuses: Callable[[Trace], str]  # why it may not read a trace, or nothing
+    order: int | None = None  # of what a sum over rungs misses, in the distance of rungs; None: it is no sum
+    two_sided: bool = False  # averages a bounded function over the draws of both sides, so tails do not matter
+    by_overlap: bool = False  # goes from rung to rung by overlap
+    both_ways: bool = False  # reads the run back as well
+    one_way: str = ""  # the estimator that reads one of these ways, if this one reads both
+    prepare: Callable[[Trace], Trace] = _as_is  # once for all chains, before any is left out
+    # With each chain left out, where there is a short cut.
+    left_out: Callable[[Trace], tuple[float, np.ndarray]] | None = None
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "trapezoid": Estimator(trapezoid, _first(not_finite), order=2),
+    "corrected_trapezoid": Estimator(corrected_trapezoid, _first(_not_equilibrium, not_finite), order=4),
+    "stepping_stone": Estimator(stepping_stone, _first(_not_equilibrium, _unseen), by_overlap=True),
+    "bar": Estimator(bar, _first(_not_equilibrium), two_sided=True, by_overlap=True),
+    "mbar": Estimator(mbar, _first(_not_equilibrium), two_sided=True, by_overlap=True, left_out=mbar_left_out),
+    "jarzynski": Estimator(jarzynski, _first(_not_sweeps, _unseen)),
+    "crooks": Estimator(crooks, _first(_not_sweeps), two_sided=True, both_ways=True, one_way="jarzynski"),
+    "controlled": Estimator(controlled, _first(not_finite), order=4, prepare=with_controls),
+}
+
+
+def legal(trace: Trace) -> tuple[str, ...]:
+    """The names of the estimators of one trace that this one allows, as it is."""
+    plain = (name for name, own in ESTIMATORS.items() if not own.both_ways and own.prepare is _as_is)
+    return tuple(name for name in plain if not (ESTIMATORS[name].refuses(trace) or too_coarse(trace, name)))
+
+
+def too_coarse(trace: Trace, name: str) -> str:
+    """Why a sum over rungs means nothing here: it must be seen to be fine enough, and two ends do not show it."""
+    if ESTIMATORS[name].order and trace.equilibrium and len(np.unique(trace.tau)) < FEWEST_RUNGS:
+        return f"needs {FEWEST_RUNGS} rungs or more, or what its sum over rungs misses cannot be told"
+    return ""
+
+
+def estimator(name: str) -> Estimator:
+    if name not in ESTIMATORS:
+        raise CrossfadeError(f"unknown estimator {name!r}: choose one of {', '.join(ESTIMATORS)}")
+    return ESTIMATORS[name]
+
+
 def require(trace: Trace, name: str) -> None:
-    if reason := _refusal(trace, name):
+    """Refuse a trace that this estimator may not read, and say which may."""
+    if reason := estimator(name).refuses(trace):
         names = [*legal(trace), *(["crooks (with the run back)"] if "jarzynski" in legal(trace) else [])]
         raise CrossfadeError(f"{name}: {reason}; legal on this trace: {', '.join(names) or 'none'}")

@@ -1,29 +1,41 @@
-"""One word on whether to trust a run of the short path, and the reasons, one sentence each."""
+"""One word on whether to trust an answer, and the reasons, a sentence each: what is wrong, and what to do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
 
 from crossfade.analysis.bennett import neighbour_overlaps
-from crossfade.analysis.errors import combine, jackknife
-from crossfade.analysis.estimators import mbar, ratios, stepping_stone
+from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws
+from crossfade.analysis.errors import replicates_of
+from crossfade.analysis.estimators import estimator, ratios, work
 from crossfade.analysis.mixing import Mixing, mixing
-from crossfade.types import CrossfadeError, Estimate, Leg, Trace
-
-WORDS = ("trustworthy", "weak", "do not use")
+from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary
+from crossfade.analysis.which_end import scores
+from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg, Trace
 
 # Each pair: beyond the first an answer is weak, beyond the second it is none.
 R_HAT = (1.05, 1.2)
 EFFECTIVE = (400.0, 100.0)  # effective draws, of a posterior's worst coordinate and of the ratio at every rung
 OVERLAP = (0.1, 0.02)  # of neighbouring rungs; 0.5 is perfect
 CHANCE = (1e-3, 1e-6)  # probability of a disagreement at least as large, were it chance
+SCORE_CHANCE = (1e-4, 1e-6)  # the same for the draws of a posterior and its gradients
+SCORE_SIZE = (0.1, 0.25)  # in standard deviations of the posterior: less does no harm
 SATURATED = (0.001, 0.02)  # fraction of draws at the edge of floating point
 DIVERGENT = (0.001, 0.05)  # fraction of trajectories
-PARETO_K = 0.7
-FEW_WEIGHTS = 20  # effective weights below which there is no tail to fit
+ROUND_TRIPS = (40, 5)  # from posterior to prior and back: with fewer, not all pieces have been seen often enough
+SWEEP_DRAWS = 50  # independent draws in a sweep
+TABLE_OVERLAP = 0.03
+
+
+class Finding(NamedTuple):
+    """What speaks against an answer: 1 makes it weak, 2 makes it none."""
+
+    level: int
+    text: str
 
 
 class Verdict(NamedTuple):
@@ -33,76 +45,14 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
 
 
-class Posterior(NamedTuple):
-    """How the chains of one model (or of the rungs between) did."""
-
-    name: str
-    mixing: Mixing
-    labels: tuple[str, ...]
-    divergent: float
-    brought: bool  # by the user: then there is nothing to run longer
-    saturated: tuple[float, str] = (0.0, "")  # fraction of draws at the edge of floating point, and of what
-    elsewhere: str = ""  # a likely place that the draws do not know
+def judge(findings: Iterable[Finding]) -> Verdict:
+    """The worst of all findings decides; the worst is said first."""
+    counted = sorted((finding for finding in findings if finding.level), key=lambda finding: -finding.level)
+    level = counted[0].level if counted else 0
+    return Verdict(VERDICTS[level], tuple(dict.fromkeys(finding.text for finding in counted)))
 
 
-def judge(
-    legs: tuple[Leg, ...],
-    headline: Estimate,
-    posteriors: tuple[Posterior, ...],
-    target_se: float,
-    stopped: str = "",
-    correlation: float = 0.0,
-) -> Verdict:
-    """The worst of all findings decides."""
-    found: list[tuple[int, str]] = []
-    if not np.isfinite(headline.error) or headline.error > max(1.0, 10 * target_se):
-        found.append((2, f"The standard error is {headline.error:.2g}: this is no answer yet."))
-    elif headline.error > target_se:
-        found.append((1, f"The standard error is {headline.error:.2g}, above the asked {target_se:g}: {stopped}."))
-    for posterior in posteriors:
-        found += _of_posterior(posterior)
-    found += _of_overlap(legs)
-    for group in [legs] if _are_halves(legs) else [(leg,) for leg in legs]:
-        found += _of_ratios(group)
-    found += _of_agreement(legs, headline, correlation)
-    expected = expected_error(legs)
-    if 0 < headline.error < expected / 2:
-        found.append(
-            (
-                1,
-                f"The error over chains, {headline.error:.2g}, is below half of what their overlap and autocorrelation "
-                f"let expect, {expected:.2g}.",
-            )
-        )
-    level = max((level for level, _ in found), default=0)
-    reasons = tuple(reason for own, reason in sorted(found, key=lambda pair: -pair[0]) if own > 0)
-    return Verdict(WORDS[level], reasons)
-
-
-def expected_error(legs: tuple[Leg, ...]) -> float:
-    """Bennett's asymptotic error from overlaps and effective draws: variance (2/O - 4)/n per pair of rungs.
-
-    O is the overlap, 1/2 at best, and n the effective draws of both rungs: a second error beside that over chains.
-    """
-    variance = 0.0
-    for leg in legs:
-        tau, samples = ratios(leg.forward)
-        try:
-            shared = neighbour_overlaps(tau, samples)
-        except CrossfadeError:
-            return np.inf
-        worth = [_mixing_of(by_tau(leg.forward, t)).effective for t in tau]
-        pairs = zip(shared, worth[:-1], worth[1:], strict=True)
-        variance += leg.sign**2 * sum(max(2 / max(o, 1e-300) - 4, 0.0) / (a + b) for o, a, b in pairs)
-    return float(np.sqrt(variance))
-
-
-def _are_halves(legs: tuple[Leg, ...]) -> bool:
-    """Two halves of the chains along one ladder, not two different ways."""
-    return len(legs) == 2 and legs[0].sign == legs[1].sign
-
-
-def _level(value: float, bounds: tuple[float, float]) -> int:
+def level(value: float, bounds: tuple[float, float]) -> int:
     """0, 1 or 2: how many of the bounds are passed (in the direction in which they are ordered)."""
     if np.isnan(value):
         return 2
@@ -110,90 +60,242 @@ def _level(value: float, bounds: tuple[float, float]) -> int:
     return sum((value > bound) if rising else (value < bound) for bound in bounds)
 
 
-def _of_posterior(posterior: Posterior) -> list[tuple[int, str]]:
-    name, mixed = posterior.name, posterior.mixing
+def chance(estimate: Estimate, expected: float = 0.0) -> float:
+    """The probability of a value at least so far from what is expected."""
+    off = abs(estimate.value - expected)
+    return 1.0 if off == 0 else float(2 * student.sf(off / max(estimate.error, 1e-300), estimate.dof))
+
+
+def sigmas(estimate: Estimate, expected: float = 0.0) -> str:
+    return f"{abs(estimate.value - expected) / max(estimate.error, 1e-300):.1f}"
+
+
+def of_error(headline: Estimate, target_se: float, stopped: str) -> list[Finding]:
+    """The error bar against what was asked for."""
+    if not np.isfinite(headline.error) or headline.error > max(1.0, 10 * target_se):
+        return [Finding(2, f"The standard error is {headline.error:.2g}: this is no answer yet. Run longer.")]
+    if headline.error > target_se:
+        return [Finding(1, f"The standard error is {headline.error:.2g}, above the asked {target_se:g}: {stopped}.")]
+    return []
+
+
+class Chains(NamedTuple):
+    """How the chains of one model (or of a rung between) did."""
+
+    name: str
+    mixing: Mixing
+    labels: tuple[str, ...]
+    divergent: float
+    brought: bool = False  # by the user: then there is nothing to run longer
+    saturated: tuple[float, str] = (0.0, "")  # fraction of draws at the edge of floating point, and of what
+    elsewhere: str = ""  # a likely place that the draws do not know
+    scores: tuple[np.ndarray, np.ndarray] | None = None  # (draws, gradients) [chain, point, size]
+
+
+def of_chains(chains: Chains) -> list[Finding]:
+    """Whether the draws of one posterior are draws of it, as far as they tell themselves."""
+    name, mixed, found = chains.name, chains.mixing, []
+    longer = (
+        "Bring longer chains." if chains.brought else "Give a larger budget, or write the model in other parameters."
+    )
+    if now := level(mixed.r_hat, R_HAT):
+        where = chains.labels[mixed.r_hat_of]
+        found.append(
+            Finding(now, f"The chains of {name} do not agree about {where} (R-hat {mixed.r_hat:.2f}). {longer}")
+        )
+    if now := level(mixed.effective, EFFECTIVE):
+        where = chains.labels[mixed.effective_of]
+        said = f"The draws of {name} are worth only {mixed.effective:.0f} independent draws of {where}. {longer}"
+        found.append(Finding(now, said))
+    if now := level(chains.saturated[0], SATURATED):
+        share, where = chains.saturated
+        said = (
+            f"{share:.1%} of the draws of {name} are closer to the edge of the support of {where} than numbers can "
+            "tell, so mass is lost there. Write the model in the logarithm or the logit of it."
+        )
+        found.append(Finding(now, said))
+    if chains.elsewhere:
+        said = f"There is a place as likely as the draws of {name} and far from all of them: {chains.elsewhere}."
+        found.append(Finding(1, f"{said} Bring draws that visit it too, or let the model be sampled here."))
+    if now := level(chains.divergent, DIVERGENT):
+        said = (
+            f"{chains.divergent:.2%} of the trajectories in {name} diverged, so part of it may never be visited. Write "
+            "the model in other parameters (standardised effects for a funnel, a support of its own for a hard edge)."
+        )
+        found.append(Finding(now, said))
+    return found + of_scores(chains)
+
+
+def of_scores(chains: Chains) -> list[Finding]:
+    """Score identities: over draws of a density, its mean gradient is 0 and coordinate times gradient is -1."""
+    if chains.scores is None or chains.scores[1].size == 0 or len(chains.scores[1]) < 4:
+        return []
     found = []
-    if level := _level(mixed.r_hat, R_HAT):
-        where = posterior.labels[mixed.r_hat_of]
-        found.append(
-            (level, f"The chains of {name} have not found the same place (R-hat {mixed.r_hat:.2f} for {where}).")
-        )
-    if level := _level(mixed.effective, EFFECTIVE):
-        where = posterior.labels[mixed.effective_of]
-        what = "Bring longer chains." if posterior.brought else "Reparametrise it, or ask for a smaller target_se."
-        found.append(
-            (level, f"The draws of {name} are worth only {mixed.effective:.0f} independent ones of {where}. {what}")
-        )
-    if level := _level(posterior.saturated[0], SATURATED):
-        share, where = posterior.saturated
-        found.append(
-            (
-                level,
-                f"{share:.1%} of the draws of {name} are closer to the edge of the support of {where} than numbers can "
-                "tell: mass is lost there. Write the model in the logarithm or the logit of it.",
+    shifts, widths = scores(*chains.scores)
+    for per_chain, what, expected in (
+        (shifts, "mean gradient", 0.0),
+        (widths, "mean of coordinate times gradient", -1.0),
+    ):
+        n = len(per_chain)
+        mean = per_chain.mean(axis=0)
+        t = np.abs(mean) / np.maximum(per_chain.std(axis=0, ddof=1) / np.sqrt(n), 1e-300)
+        p = np.minimum(2 * mean.size * student.sf(t, n - 1), 1.0)  # as many chances as coordinates
+        levels = [
+            min(level(own, SCORE_CHANCE), level(abs(size), SCORE_SIZE)) for own, size in zip(p, mean, strict=True)
+        ]
+        if now := max(levels):
+            worst = int(np.argmax(np.where(np.array(levels) == now, np.abs(mean), -1.0)))
+            said = (
+                f"The draws of {chains.name} are not draws of its posterior: for {chains.labels[worst]} the {what} is "
+                f"{mean[worst] + expected:.2g} and should be {expected:g}. "
             )
-        )
-    if posterior.elsewhere:
-        place = posterior.elsewhere
-        found.append((1, f"There is a place as likely as the draws of {name} and far from all of them: {place}."))
-    if level := _level(posterior.divergent, DIVERGENT):
-        found.append(
-            (
-                level,
-                f"{posterior.divergent:.2%} of the trajectories in {name} diverged: part of it may never be visited. "
-                "Reparametrise it (a funnel wants standardised effects, a hard edge a support of its own).",
+            said += (
+                "Check that they are of this model, with these priors and these data."
+                if chains.brought
+                else "Give a larger budget, or check the gradient of the model."
             )
-        )
-    return found
+            found.append(Finding(now, said))
+    return found[:1]
 
 
-def _of_overlap(legs: tuple[Leg, ...]) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+def of_overlap(legs: tuple[Leg, ...]) -> list[Finding]:
     for leg in legs:
         tau, samples = ratios(leg.forward)
         try:
             shared = neighbour_overlaps(tau, samples)
         except CrossfadeError:
-            return [(2, "Neighbouring rungs do not overlap at all.")]
+            return [Finding(2, "Two neighbouring rungs do not overlap at all. Give a larger budget.")]
         k = int(np.argmin(shared))
-        if level := _level(shared[k], OVERLAP):
-            found.append((level, f"Rungs {tau[k]:.3g} and {tau[k + 1]:.3g} hardly overlap ({shared[k]:.2g} of 0.5)."))
-    return found[:1]
+        if now := level(shared[k], OVERLAP):
+            where = f"tau = {tau[k]:.3g} and {tau[k + 1]:.3g}"
+            return [Finding(now, f"The draws at {where} barely overlap ({shared[k]:.2g} of 0.5). Run longer.")]
+    return []
 
 
-def _of_ratios(legs: tuple[Leg, ...]) -> list[tuple[int, str]]:
-    """R-hat and effective draws of the log ratio at every rung, and the tails of its weights both ways."""
-    found: list[tuple[int, str]] = []
-    tau = np.unique(legs[0].forward.tau)
-    for t in tau:
-        own = [_mixing_of(by_tau(leg.forward, t)) for leg in legs]  # each half has a fit, and so a ratio, of its own
-        r_hat, effective = max(m.r_hat for m in own), sum(m.effective for m in own)
-        if level := _level(r_hat, R_HAT):
-            found.append((level, f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f})."))
-        if level := _level(effective, EFFECTIVE):
-            found.append((level, f"The log ratio at tau = {t:.3g} rests on {effective:.0f} independent draws."))
-    for k, step in enumerate(np.diff(tau)):
-        worst = 0.0
-        for leg in legs:
-            ways = step * by_tau(leg.forward, tau[k]), -step * by_tau(leg.forward, tau[k + 1])
-            # where no weight stands out the shape of the tail says nothing
-            worst = max(worst, min(pareto_k(way) if weight_share(way) < 0.8 else 0.0 for way in ways))
-        if worst > PARETO_K:
-            gap = f"tau = {tau[k]:.3g} and {tau[k + 1]:.3g}"
-            found.append((1, f"Between {gap} the weights have heavy tails both ways (Pareto k {worst:.2f} or more)."))
+def of_ratios(legs: tuple[Leg, ...]) -> list[Finding]:
+    """R-hat and effective draws of the log ratio at every rung; halves of one run are taken together."""
+    found: list[Finding] = []
+    for group in [legs] if are_halves(legs) else [(leg,) for leg in legs]:
+        for t in np.unique(group[0].forward.tau):
+            own = [
+                mixing_of(by_tau(leg.forward, t)) for leg in group
+            ]  # each half has a fit, and so a ratio, of its own
+            r_hat, effective = max(m.r_hat for m in own), sum(m.effective for m in own)
+            if now := level(r_hat, R_HAT):
+                said = f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}). Run longer."
+                found.append(Finding(now, said))
+            if now := level(effective, EFFECTIVE):
+                said = f"The log ratio at tau = {t:.3g} rests on only {effective:.0f} independent draws. Run longer."
+                found.append(Finding(now, said))
     return found
 
 
-def _mixing_of(ratio: np.ndarray) -> Mixing:
-    if np.ptp(ratio[np.isfinite(ratio)]) == 0:
-        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
-    return mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])
+def of_checks(checks: dict[str, Estimate], headline: Estimate) -> list[Finding]:
+    """Which end did a draw come from, and do the halves of the chains agree."""
+    found = []
+    if SLOPE in checks and (now := level(chance(checks[SLOPE], 1.0), CHANCE)):
+        own = checks[SLOPE]
+        said = (
+            f"The log ratio does not tell which model a draw came from as it should (slope {own.value:.2f} ± "
+            f"{own.error:.2g} instead of 1): some draws are not of the density they are read with. Check the draws, "
+            "the data and the gradients of both models."
+        )
+        found.append(Finding(now, said))
+    if HALVES in checks and abs(checks[HALVES].value) > max(1e-9, headline.error):
+        own = checks[HALVES]
+        if now := level(chance(own), CHANCE):
+            said = (
+                f"The two halves of the chains differ by {own.value:.3g} ({sigmas(own)} standard errors). Run longer."
+            )
+            found.append(Finding(now, said))
+    return found
 
 
-def weight_share(log_weight: np.ndarray) -> float:
-    """(sum w)^2 / (n sum w^2): 1 if all weights are equal, 1/n if one has it all."""
-    weight = np.exp(log_weight - log_weight.max())
-    return float(weight.sum() ** 2 / (weight.size * (weight**2).sum()))
+def of_round_trips(fewest: int) -> list[Finding]:
+    if now := level(fewest, ROUND_TRIPS):
+        said = f"Only {fewest} states travelled from the prior to the posterior and back: some pieces may be missing."
+        return [Finding(now, f"{said} Give a larger budget.")]
+    return []
+
+
+def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
+    """Whether a run of the paper's methods can be trusted."""
+    headline, name = summary.headline, summary.headline.name
+    found = of_error(headline, np.inf, "") if np.isfinite(headline.error) else of_error(headline, 1.0, "")
+    if headline.error > 1:
+        found = [Finding(2, f"The standard error is {headline.error:.2g}: this is no answer yet. Raise n_iter.")]
+    gap = summary.checks.get(HYSTERESIS)
+    if gap is not None and (now := level(chance(gap), (2e-3, 1e-6))):
+        said = (
+            f"The run there and the run back differ by {gap.value:.3g} ({sigmas(gap)} standard errors): the chains lag "
+            "behind the path, and the error bar does not know. Raise n_iter."
+        )
+        found.append(Finding(now, said))
+    for other, difference in summary.differences.items():
+        # A coarse sum over rungs discredits itself, and a one-sided average its own tails: not the headline.
+        coarse = estimator(other).order is not None and legs[0].forward.equilibrium
+        one_sided = estimator(name).two_sided and not estimator(other).two_sided
+        if coarse or one_sided or abs(difference.value) <= headline.error / 2:
+            continue
+        if chance(difference) < 2e-3:
+            said = (
+                f"By {other} the answer differs by {difference.value:.3g} ({sigmas(difference)} standard errors) on the "
+                "same draws, so one of the two is biased. Use more rungs or iterations."
+            )
+            found.append(Finding(1, said))
+    for leg in legs:
+        found += _of_leg(leg, name)
+    return found
+
+
+def _of_leg(leg: Leg, name: str) -> list[Finding]:
+    found, trace, own = [], leg.forward, estimator(name)
+    tau, accepted = acceptance_by_tau(trace)
+    if accepted.min() < 0.05:
+        where = tau[np.argmin(accepted)]
+        said = f"{leg.name}: only {accepted.min():.1%} of the moves near tau = {where:.3g} were accepted."
+        found.append(Finding(1, f"{said} Use a kernel with smaller steps."))
+    for way in (trace, leg.reverse):
+        if way is not None and not way.equilibrium and (n := independent_draws(way)) < SWEEP_DRAWS:
+            said = (
+                f"{leg.name}: each sweep holds only some {n:.1g} independent draws, so the chains may never have left "
+                "where they began. Raise n_iter, or use a kernel that moves further."
+            )
+            found.append(Finding(1, said))
+            break
+    if name == "jarzynski":
+        weight = np.exp(work(trace) - work(trace).max())
+        if weight.max() > 0.5 * weight.sum():
+            said = f"{leg.name}: one sweep carries more than half of the weight. Raise n_iter or n_chains."
+            found.append(Finding(1, said))
+    if not trace.equilibrium:
+        return found
+    coarse = discretisation(trace, name)
+    error = replicates_of(trace, name).estimate().error if coarse else 0.0
+    if coarse > error:
+        said = (
+            f"{leg.name}: half of the rungs would move {name} by so much that some {coarse:.2g} is still missing, more "
+            f"than the error bar of {error:.2g}. Add rungs, or use bar or mbar."
+        )
+        found.append(Finding(1, said))
+    if own.by_overlap:
+        tau, samples = ratios(trace)
+        shared = neighbour_overlaps(tau, samples)
+        k = int(np.argmin(shared))
+        if shared[k] < TABLE_OVERLAP:
+            where = f"{tau[k]:.3g} and {tau[k + 1]:.3g}"
+            found.append(Finding(1, f"{leg.name}: rungs {where} barely overlap ({shared[k]:.2g} of 0.5). Add rungs."))
+    worst = [mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)]
+    if max(worst) > R_HAT[0]:
+        where = np.unique(trace.tau)[int(np.argmax(worst))]
+        said = f"{leg.name}: the chains do not agree (R-hat {max(worst):.2f} at tau = {where:.3g}). Raise n_iter."
+        found.append(Finding(1, said))
+    return found
+
+
+def are_halves(legs: tuple[Leg, ...]) -> bool:
+    """Two halves of the chains along one ladder, not two different ways."""
+    return len(legs) == 2 and legs[0].sign == legs[1].sign
 
 
 def by_tau(trace: Trace, tau: float) -> np.ndarray:
@@ -202,70 +304,7 @@ def by_tau(trace: Trace, tau: float) -> np.ndarray:
     return columns.reshape(len(columns), -1)
 
 
-def pareto_k(log_weight: np.ndarray) -> float:
-    """Shape of the generalised Pareto tail of the weights: above 0.7 their mean cannot be trusted."""
-    flat = log_weight[np.isfinite(log_weight)]
-    if len(flat) < 100 or np.ptp(flat) < 1e-9:
-        return -np.inf
-    if weight_share(flat) * len(flat) < FEW_WEIGHTS:
-        return np.inf
-    from arviz_stats.base import array_stats  # slow to import
-
-    try:
-        return float(array_stats.psislw(-flat)[1])  # it takes the log density that weights are divided by
-    except ValueError:  # a tail of equal values
-        return np.inf
-
-
-def _of_agreement(legs: tuple[Leg, ...], headline: Estimate, correlation: float) -> list[tuple[int, str]]:
-    """The two halves with each other, and importance sampling there with importance sampling back."""
-    found = []
-    gap = hysteresis(legs, correlation)
-    if gap is not None and (level := _level(_chance(gap), CHANCE)) and abs(gap.value) > max(headline.error, 1e-9):
-        found.append(
-            (
-                level,
-                f"The way there and the way back differ by {gap.value:.3g} ({_sigmas(gap)} sigma) on the same draws.",
-            )
-        )
-    if _are_halves(legs):
-        first, second = (jackknife(leg.forward, mbar) for leg in legs)
-        apart = combine([(1, first), (-1, second)])
-        if (level := _level(_chance(apart), CHANCE)) and abs(apart.value) > 1e-9:
-            found.append(
-                (
-                    level,
-                    f"The two halves of the chains differ by {apart.value:.3g} ({_sigmas(apart)} sigma).",
-                )
-            )
-    return found
-
-
-def hysteresis(legs: tuple[Leg, ...], correlation: float = 0.0) -> Estimate | None:
-    """Importance sampling from every rung to the next, minus that from every rung to the one before."""
-
-    def both(trace: Trace) -> float:
-        return stepping_stone(trace) + stepping_stone(reversed_trace(trace))
-
-    try:
-        gap = combine([(leg.sign, jackknife(leg.forward, both)) for leg in legs], "hysteresis")
-    except CrossfadeError:  # some draws are impossible one step on: only two-sided estimates exist
-        return None
-    return gap._replace(error=gap.error * float(np.sqrt(1 + correlation)))  # the halves share the noise of the fits
-
-
-def reversed_trace(trace: Trace) -> Trace:
-    """The same equilibrium draws, read from tau = 1 to tau = 0."""
-    return trace._replace(
-        tau=1 - trace.tau[::-1], log_ratio=-trace.log_ratio[:, ::-1], acceptance=trace.acceptance[:, ::-1]
-    )
-
-
-def _sigmas(estimate: Estimate) -> str:
-    return f"{abs(estimate.value) / max(estimate.error, 1e-300):.1f}"
-
-
-def _chance(estimate: Estimate) -> float:
-    if estimate.value == 0:
-        return 1.0
-    return float(2 * student.sf(abs(estimate.value) / max(estimate.error, 1e-300), estimate.dof))
+def mixing_of(ratio: np.ndarray) -> Mixing:
+    if np.ptp(ratio[np.isfinite(ratio)]) == 0:
+        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
+    return mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])

@@ -14,7 +14,8 @@ from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
 
 from crossfade.bridges.callback import Called, Host
-from crossfade.density.joint import Joint, Place
+from crossfade.density.coordinates import Place
+from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 

@@ -82,7 +82,22 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
     parents = _parents(program, theta, observed)
     moving = tuple(name for name in observed if parents[name])
     priors, data = _constants(program, theta, observed, parents)
-    return Model(priors, SiteLikelihood(program, moving), data=data)
+    return Model(priors, SiteLikelihood(program, moving), data=data, dims=_dims(program, theta))
+
+
+def _dims(program: Program, theta: Theta) -> dict[str, tuple[str, ...]]:
+    """The names of the plates that a site is in, where they are all of its dimensions."""
+    found: dict[str, tuple[str, ...]] = {}
+
+    def look(program: Program) -> None:
+        for name, site in program.run({}).items():
+            if name in theta:
+                plates = sorted(site["cond_indep_stack"], key=lambda plate: plate.dim)
+                if plates and len(plates) == len(theta[name].shape):
+                    found[name] = tuple(str(plate.name) for plate in plates)
+
+    jax.eval_shape(look, program)
+    return found
 
 
 def _read(

@@ -15,7 +15,7 @@ from numpyro.distributions import biject_to
 
 from crossfade.bridges.log_joint import Around
 from crossfade.bridges.supports import Support, in_python, of_variable
-from crossfade.density.joint import Joint
+from crossfade.density.joint import AnyOf, Joint
 from crossfade.density.precision import float64
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -23,26 +23,19 @@ N_STARTS = 256
 
 
 class Jaxified(eqx.Module):
-    """A scalar of a PyMC model: a JAX function of its parameters in this order, with the data inside."""
+    """Some terms of a PyMC model's log joint: a JAX function of its parameters in this order, with the data inside.
+
+    The function gives all terms at once; those that are not asked for are not computed once it is compiled.
+    """
 
     function: Callable[..., Any] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    terms: tuple[int, ...] = eqx.field(static=True)
     constant: float = eqx.field(static=True)
 
     def __call__(self, theta: Theta) -> Array:
-        (found,) = self.function(*(jnp.asarray(theta[name]) for name in self.names))
-        return found + self.constant
-
-
-class OneOf(eqx.Module):
-    """A start that picks one of these draws of the prior: PyMC cannot draw inside a compiled program."""
-
-    draws: Theta  # [draw, ...]
-    n_draws: int = eqx.field(static=True)
-
-    def __call__(self, key: Array) -> Theta:
-        which = jax.random.randint(key, (), 0, self.n_draws)
-        return {name: jnp.asarray(values)[which] for name, values in self.draws.items()}
+        found = self.function(*(jnp.asarray(theta[name]) for name in self.names))
+        return sum(found[term] for term in self.terms) + self.constant
 
 
 def from_pymc(model: Any) -> Joint:
@@ -59,20 +52,33 @@ def from_pymc(model: Any) -> Joint:
     with float64(), config.change_flags(cxx=""):  # without a C compiler, which PyTensor would look for
         supports = {rv.name: of_variable(rv, model.rvs_to_transforms[rv]) for rv in model.free_RVs}
         names = tuple(supports)
-        inputs, *densities = _log_densities(model)
-        log_prior, log_likelihood = (_jaxified(inputs, density, model.check_bounds) for density in densities)
+        inputs, terms = _log_densities(model)
+        function = _jaxified(inputs, terms, model.check_bounds)
         start = _start(pymc, model, supports)
         shapes = {name: tuple(spec.shape) for name, spec in jax.eval_shape(start, jax.random.key(0)).items()}
         data = _data(model)
-    missing = sum(support.log_missing(shapes[name]) for name, support in supports.items())
+    missing = [support.log_missing(shapes[name]) for name, support in supports.items()]
+    n = len(names)
     return Joint(
         {name: (shapes[name], supports[name].constraint) for name in names},
         start,
-        log_prior=Jaxified(log_prior, names, missing),
-        log_likelihood=Jaxified(log_likelihood, names, 0.0),
+        log_prior=Jaxified(function, names, tuple(range(n)), sum(missing)),
+        log_likelihood=Jaxified(function, names, tuple(range(n, len(terms))), 0.0),
         data=data,
         notes=tuple(support.note for support in supports.values() if support.note),
+        factors={name: Jaxified(function, names, (i,), missing[i]) for i, name in enumerate(names)},
+        priors={rv.name: _words(rv) for rv in model.free_RVs},
+        dims={name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items() if name in supports},
+        coords={str(dim): list(labels) for dim, labels in model.coords.items() if labels is not None},
     )
+
+
+def _words(rv: Any) -> str:
+    """The prior as PyMC writes it, without the name."""
+    try:
+        return str(rv.str_repr()).partition("~")[2].strip()
+    except Exception:  # PyMC cannot put every distribution into words
+        return type(rv.owner.op).__name__.removesuffix("RV")
 
 
 def _load() -> Any:
@@ -124,8 +130,8 @@ def _check(model: Any) -> None:
         )
 
 
-def _log_densities(model: Any) -> tuple[list[Any], Any, Any]:
-    """The values of the free variables, the log prior and the log likelihood: graphs without PyMC's Jacobians."""
+def _log_densities(model: Any) -> tuple[list[Any], list[Any]]:
+    """The values of the free variables, and the terms of the log joint: their priors, then those of the data."""
     from pymc.logprob.basic import conditional_logp
     from pymc.pytensorf import rvs_in_graph
 
@@ -139,7 +145,7 @@ def _log_densities(model: Any) -> tuple[list[Any], Any, Any]:
             "the log density is random: the model sees a pm.Minibatch (give it all data) or uses a variable of another "
             "model (build all of it in one)"
         )
-    return inputs, sum(terms[: len(inputs)]), sum(terms[len(inputs) :])
+    return inputs, terms
 
 
 def _widened(outputs: list[Any]) -> list[Any]:
@@ -164,8 +170,8 @@ def _widened(outputs: list[Any]) -> list[Any]:
     return [wide.get(output, output) for output in outputs]
 
 
-def _jaxified(inputs: list[Any], output: Any, check_bounds: bool) -> Callable[..., Any]:
-    """The graph as a JAX function; where a parameter is invalid it is -inf, as in PyMC."""
+def _jaxified(inputs: list[Any], outputs: list[Any], check_bounds: bool) -> Callable[..., Any]:
+    """The graphs as one JAX function; where a parameter is invalid it is -inf, as in PyMC."""
     from pytensor.compile import SharedVariable
     from pytensor.compile.mode import get_mode
     from pytensor.graph.fg import FunctionGraph
@@ -174,9 +180,9 @@ def _jaxified(inputs: list[Any], output: Any, check_bounds: bool) -> Callable[..
     from pytensor.link.jax.dispatch import jax_funcify
     from pytensor.tensor import constant
 
-    shared = [variable for variable in graph_inputs([output]) if isinstance(variable, SharedVariable)]
+    shared = [variable for variable in graph_inputs(outputs) if isinstance(variable, SharedVariable)]
     values: dict[Any, Any] = {variable: constant(variable.get_value()) for variable in shared}
-    graph = FunctionGraph(inputs=inputs, outputs=clone_replace(_widened([output]), replace=values), clone=True)
+    graph = FunctionGraph(inputs=inputs, outputs=clone_replace(_widened(outputs), replace=values), clone=True)
     at_bounds = "local_check_parameter_to_ninf_switch" if check_bounds else "local_remove_check_parameter"
     get_mode("JAX").including(at_bounds).optimizer.rewrite(graph)
     try:
@@ -208,7 +214,7 @@ def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
         kept &= np.all(np.isfinite(u.reshape(N_STARTS, -1)), axis=1)
     if not kept.any():
         raise CrossfadeError("no draw of the prior is inside the support of all variables: narrow the priors")
-    return OneOf({name: values[kept] for name, values in draws.items()}, int(kept.sum()))
+    return AnyOf({name: values[kept] for name, values in draws.items()}, int(kept.sum()))
 
 
 def _data(model: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A model as the short path sees it: one normalised log joint of named parameters, and where they live."""
+"""What every model becomes at the door: one normalised log joint of named parameters, and where they live."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import distributions as dist
-from numpyro.distributions import biject_to
-from numpyro.distributions.constraints import Constraint
-from numpyro.distributions.transforms import Transform
 
-from crossfade.density.model import Model, given, total
+from crossfade.density.coordinates import Coordinates, Density, Place, coordinates
+from crossfade.density.model import Model, NoData, describe, fresh, given, log_density, total, without_data
 from crossfade.density.precision import in_float64
-from crossfade.paths.path import fresh
 from crossfade.types import Array, CrossfadeError, Theta
 
 NOT_DENSITIES = (dist.ImproperUniform, dist.Unit, dist.Delta)
 
-Place = tuple[tuple[int, ...], Constraint]  # the shape of a parameter and its support
+LogDensity = Callable[[Theta], Array]
 
 
 class Joint(NamedTuple):
@@ -29,12 +26,18 @@ class Joint(NamedTuple):
 
     places: dict[str, Place]
     start: Callable[[Array], Theta]  # key -> somewhere to begin: a draw of the prior where there is one
-    whole: Callable[[Theta], Array] | None = None
-    log_prior: Callable[[Theta], Array] | None = None
-    log_likelihood: Callable[[Theta], Array] | None = None
+    whole: LogDensity | None = None
+    log_prior: LogDensity | None = None
+    log_likelihood: LogDensity | None = None
     data: np.ndarray | None = None  # the responses, if known
     notes: tuple[str, ...] = ()  # what the user should know of it, said with the result
     exact_start: bool = False  # whether `start` gives independent draws of the prior
+    # log p(theta[name] | parameters before it), one factor per name in order, where the prior is known so.
+    factors: dict[str, LogDensity] | None = None
+    priors: dict[str, str] = {}  # in words
+    model: Model | None = None  # with a world's own sampler, where it comes from one
+    dims: dict[str, tuple[str, ...]] = {}  # the model's own names of dimensions, by parameter
+    coords: dict[str, list[Any]] = {}  # labels along them, by dimension
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,24 +48,60 @@ class Joint(NamedTuple):
         return self.log_prior is not None and self.log_likelihood is not None
 
     @property
-    def log_joint(self) -> Callable[[Theta], Array]:
+    def log_joint(self) -> LogDensity:
         """One function of theta; plain functions are compiled anew for every comparison, as they may hide data."""
         if self.whole is not None:
             return fresh(self.whole)
         if self.log_prior is None or self.log_likelihood is None:
             raise CrossfadeError("a Joint needs `whole`, or `log_prior` and `log_likelihood`")
-        return _Sum(fresh(self.log_prior), fresh(self.log_likelihood))
+        return Sum(fresh(self.log_prior), fresh(self.log_likelihood))
+
+    @property
+    def coordinates(self) -> Coordinates:
+        for name, (_, support) in self.places.items():
+            if support.is_discrete:  # a world's own sampler may draw labels; gradients are for numbers
+                raise CrossfadeError(
+                    f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left"
+                )
+        return coordinates(self.places)
+
+    def without_data(self) -> Joint:
+        """The model that has seen no data: its posterior is its prior, its evidence 1."""
+        if not self.separable:
+            raise CrossfadeError(
+                "a path from no data needs the prior and the likelihood apart: give both to from_log_joint, or bring "
+                "the model with from_numpyro, from_pymc or as a crossfade.Model"
+            )
+        model = None if self.model is None else without_data(self.model)
+        return self._replace(log_likelihood=NoData(), data=None, model=model)
+
+    @property
+    def density(self) -> Density:
+        """The log joint over unconstrained vectors."""
+        return Density(self.log_joint, self.coordinates)
 
 
-class _Sum(eqx.Module):
-    log_prior: Callable[[Theta], Array]
-    log_likelihood: Callable[[Theta], Array]
+class Sum(eqx.Module):
+    """log prior + log likelihood."""
+
+    log_prior: LogDensity
+    log_likelihood: LogDensity
 
     def __call__(self, theta: Theta) -> Array:
         return total([self.log_prior(theta), self.log_likelihood(theta)])
 
 
-class _Prior(eqx.Module):
+class PriorFactor(eqx.Module):
+    """log p(theta[name] | the rest), of a model with one prior per parameter."""
+
+    prior: Any
+    name: str = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Array:
+        return log_density(self.prior, self.name, theta)
+
+
+class LogPrior(eqx.Module):
     """The log prior of a model with one factor per parameter."""
 
     model: Model
@@ -71,16 +110,24 @@ class _Prior(eqx.Module):
         return self.model.log_prior(theta)
 
 
-class _Start(eqx.Module):
+class PriorDraw(eqx.Module):
+    """A draw of the prior of such a model."""
+
     model: Model
 
     def __call__(self, key: Array) -> Theta:
         return self.model.sample_prior(key)
 
 
-@eqx.filter_jit
-def _sampled(model: Model, key: Array) -> Theta:
-    return model.sample_prior(key)
+class AnyOf(eqx.Module):
+    """A start that picks one of these draws."""
+
+    draws: Theta  # [draw, ...]
+    n_draws: int = eqx.field(static=True)
+
+    def __call__(self, key: Array) -> Theta:
+        which = jax.random.randint(key, (), 0, self.n_draws)
+        return {name: jnp.asarray(values)[which] for name, values in self.draws.items()}
 
 
 @in_float64
@@ -93,34 +140,55 @@ def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
             f"{which} is a {type(model).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
             "from_formulas, or as a crossfade.Model"
         )
+    places, theta = _places(model, which)
+    _check_scalar(model, theta, which)
+    bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)
+    return Joint(
+        places,
+        PriorDraw(model),
+        log_prior=LogPrior(bare),
+        log_likelihood=model.log_likelihood,
+        data=model.data,
+        exact_start=True,
+        factors={name: PriorFactor(model.priors[name], name) for name in model.names},
+        priors={name: describe(model.priors[name]) for name in model.names},
+        model=model,
+        dims=model.dims,
+    )
+
+
+def _places(model: Model, which: str) -> tuple[dict[str, Place], Theta]:
+    """Shapes and supports of all parameters, and theta in shapes; by tracing where that is enough."""
+    priors: dict[str, Any] = {}
+
+    def look(key: Array) -> Theta:
+        theta = model.sample_prior(key)
+        priors.update({name: given(model.priors[name], theta) for name in model.names})
+        return theta
+
     try:
-        first, second = (_sampled(model, jax.random.key(seed)) for seed in (0, 1))
+        shapes = jax.eval_shape(look, jax.random.key(0))
+        supports = {name: prior.support for name, prior in priors.items()}
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(supports)):
+            # Bounds that are computed may depend on other parameters: two draws tell.
+            found = []
+            for seed in (0, 1):
+                look(jax.random.key(seed))
+                found.append({name: prior.support for name, prior in priors.items()})
+            supports = found[0]
+            if moving := [name for name in model.names if not eqx.tree_equal(found[0][name], found[1][name])]:
+                raise CrossfadeError(
+                    f"the support of {moving[0]!r} depends on other parameters: write it as a fixed interval times a "
+                    "bound"
+                )
     except NotImplementedError:
         raise CrossfadeError(f"a prior of {which} cannot be sampled, so it is no proper prior: change it") from None
-    places: dict[str, Place] = {}
-    for name in model.names:
-        support = given(model.priors[name], first).support
-        if not eqx.tree_equal(support, given(model.priors[name], second).support):
-            raise CrossfadeError(
-                f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
-            )
-        prior = given(model.priors[name], first)
+    for name, prior in priors.items():
         masked = isinstance(prior, dist.MaskedDistribution) and prior._mask is not True
         if masked or isinstance(prior, NOT_DENSITIES):
             kind = type(prior).__name__
             raise CrossfadeError(f"the prior of {name!r} is {kind}, not a normalised density: give it a proper prior")
-        if support.is_discrete:
-            raise CrossfadeError(f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left")
-        places[name] = (jnp.shape(first[name]), support)
-    _check_scalar(model, first, which)
-    return Joint(
-        places,
-        _Start(model),
-        log_prior=_Prior(eqx.tree_at(lambda m: m.log_likelihood, model, None)),
-        log_likelihood=model.log_likelihood,
-        data=model.data,
-        exact_start=True,
-    )
+    return {name: (tuple(shapes[name].shape), supports[name]) for name in model.names}, shapes
 
 
 def _check_scalar(model: Model, theta: Theta, which: str) -> None:
@@ -146,93 +214,6 @@ def _check_scalar(model: Model, theta: Theta, which: str) -> None:
         raise CrossfadeError(f"the log likelihood of {which} gives {what} and must give one number: sum it")
 
 
-class Flat(eqx.Module):
-    """The parameters as one unconstrained vector u: log p(theta(u)) + log|d theta / du|."""
-
-    log_density: Callable[[Theta], Array]
-    transforms: dict[str, Transform]
-    shapes: dict[str, tuple[int, ...]] = eqx.field(static=True)  # in unconstrained space
-
-    def __call__(self, u: Array) -> Array:
-        theta, log_jacobian = self.theta_and_jacobian(u)
-        return self.log_density(theta) + log_jacobian
-
-    def theta_and_jacobian(self, u: Array) -> tuple[Theta, Array]:
-        theta, log_jacobian, first = {}, jnp.zeros(()), 0
-        for name, shape in self.shapes.items():
-            size = int(np.prod(shape))
-            own = u[first : first + size].reshape(shape)
-            first += size
-            theta[name] = self.transforms[name](own)
-            log_jacobian += jnp.sum(self.transforms[name].log_abs_det_jacobian(own, theta[name]))
-        return theta, log_jacobian
-
-    def theta(self, u: Array) -> Theta:
-        return self.theta_and_jacobian(u)[0]
-
-    def inverse(self, theta: Theta) -> Array:
-        """u of a point in the support."""
-        parts = [jnp.ravel(self.transforms[name].inv(jnp.asarray(theta[name], float))) for name in self.shapes]
-        return jnp.concatenate([*parts, jnp.zeros(0)])
-
-    @property
-    def size(self) -> int:
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
-
-    def labels(self) -> list[str]:
-        """A name for every coordinate: b, or b[2], or b[1,0]."""
-        found = []
-        for name, shape in self.shapes.items():
-            for index in np.ndindex(*shape):
-                found.append(f"{name}[{','.join(map(str, index))}]" if index else name)
-        return found
-
-    def offset(self, name: str) -> int:
-        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
-        return sum(sizes[: list(self.shapes).index(name)])
-
-
-def flat(joint: Joint, log_density: Callable[[Theta], Array] | None = None) -> Flat:
-    """The joint (or another density of its parameters) over unconstrained vectors."""
-    transforms = {name: biject_to(support) for name, (_, support) in joint.places.items()}
-    shapes = {name: tuple(transforms[name].inverse_shape(shape)) for name, (shape, _) in joint.places.items()}
-    return Flat(fresh(log_density) if log_density else joint.log_joint, transforms, shapes)
-
-
-def unconstrained_draws(density: Flat, theta: dict[str, Any]) -> np.ndarray:
-    """[chain, draw, size] from arrays [chain, draw, ...] by name."""
-    return np.asarray(jax.jit(jax.vmap(jax.vmap(density.inverse)))(theta))
-
-
-@in_float64
-def constrained_draws(joint: Joint, u: np.ndarray) -> dict[str, np.ndarray]:
-    """Arrays [chain, draw, ...] by name from [chain, draw, size]."""
-    density, first, found = flat(joint), 0, {}
-    for name, shape in density.shapes.items():
-        size = int(np.prod(shape))
-        own = u[:, :, first : first + size].reshape(*u.shape[:2], *shape)
-        found[name] = np.asarray(density.transforms[name](own))
-        first += size
-    return found
-
-
 def nothing() -> Joint:
     """The model without parameters and data: its evidence is 1, so a Bayes factor over it is an evidence."""
-    return Joint({}, lambda key: {}, whole=lambda theta: jnp.zeros(()))
-
-
-@in_float64
-def saturated(joint: Joint, u: np.ndarray) -> tuple[float, str]:
-    """The fraction of draws [chain, draw, size] that floating point cannot tell from the edge of a support, and whose.
-
-    There theta(u) no longer determines u, so the density is not what the model says, and mass beyond is lost.
-    """
-    density = flat(joint)
-    few = u.reshape(u.shape[0] * u.shape[1], u.shape[2])[:: max(u.shape[0] * u.shape[1] // 2000, 1)][None]
-    if few.shape[2] == 0:
-        return 0.0, ""
-    again = unconstrained_draws(density, constrained_draws(joint, few))
-    with np.errstate(invalid="ignore"):
-        lost = ~(np.abs(again - few) < 1e-2 * (1 + 0.1 * np.abs(few)))[0]
-    worst = int(np.argmax(lost.mean(axis=0)))
-    return float(lost[:, worst].mean()), density.labels()[worst]
+    return Joint({}, lambda key: {}, whole=lambda theta: jnp.zeros(()), factors={})

@@ -56,6 +56,8 @@ class Model(eqx.Module):
     kernel: Callable[[Model, Model], Any] | None = eqx.field(static=True)
     # The responses, if known: two models of different data have no Bayes factor, and this is how they are caught.
     data: np.ndarray | None
+    # The model's own names of dimensions, as (parameter, names) pairs: what is static must be hashable.
+    named_dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Model(eqx.Module):
         log_likelihood: Callable[[Theta], Array],
         kernel: Callable[[Model, Model], Any] | None = None,
         data: np.ndarray | None = None,
+        dims: dict[str, tuple[str, ...]] | None = None,
     ):
         if not priors:
             raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
@@ -81,6 +84,11 @@ class Model(eqx.Module):
         self.log_likelihood = log_likelihood
         self.kernel = kernel
         self.data = data
+        self.named_dims = tuple((dims or {}).items())
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        return dict(self.named_dims)
 
     def log_prior(self, theta: Theta) -> Array:
         return total([log_density(self.priors[name], name, theta) for name in self.names])
@@ -118,4 +126,25 @@ def sample_in_order(priors: dict[str, Prior], names: tuple[str, ...], key: Array
 
 def without_data(model: Model) -> Model:
     """The model that has seen no data: its posterior is its prior, its evidence 1."""
-    return Model({name: model.priors[name] for name in model.names}, NoData(), model.kernel)
+    return Model({name: model.priors[name] for name in model.names}, NoData(), model.kernel, dims=model.dims)
+
+
+class Fresh(eqx.Module):
+    """A plain function with a token that no other path has, so that it is compiled anew for every path.
+
+    Compiled programs are found again by the identity of functions, and a function may read data that have changed.
+    """
+
+    function: Callable[[Theta], Any] = eqx.field(static=True)
+    token: object = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Any:
+        return self.function(theta)
+
+    def __str__(self) -> str:
+        return str(self.function)
+
+
+def fresh(function: Any) -> Any:
+    """Modules and distributions carry their data as arguments and are left alone; anything else may hide some."""
+    return function if isinstance(function, eqx.Module | Distribution) else Fresh(function, object())

@@ -3,83 +3,104 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax
 import numpy as np
 
+from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_overlap, of_ratios, of_round_trips
+from crossfade.analysis.mixing import Mixing
 from crossfade.analysis.summary import Summary, summarise
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
-from crossfade.methods.short import GROWTH, Asked, Say
+from crossfade.methods.budget import Asked
 from crossfade.sampling.tempering import Passage, Tempered, advance, begin, trace_of, tune
-from crossfade.types import Array, Leg
+from crossfade.types import Leg, Result, Sharing
 
-PILOT = 8  # segments of steps of every rung
+PILOT = 400  # steps of every rung
+GROWTH = 4.0  # at most so many times more steps before the error is looked at again
 MOST = 2**27  # numbers in MBAR's matrix, draws x rungs: a gigabyte
-FEW_TRIPS = 40  # round trips from posterior to prior and back: fewer of them have not seen all pieces often enough
-
-
-class Tempering(NamedTuple):
-    """A finished fallback."""
-
-    legs: tuple[Leg, ...]
-    summary: Summary
-    u: tuple[np.ndarray, np.ndarray]  # draws of both posteriors [replicate, draw, size]
-    round_trips: tuple[int, int]
-    stopped: str
+N_REPLICATES = 16
+UNKNOWN = Mixing(1.0, 0, np.inf, 0, np.inf)  # of the chains the ratios tell
 
 
 @in_float64
-def tempered_legs(joints: tuple[Joint, Joint], asked: Asked, key: Array, n_replicates: int, say: Say) -> Tempering:
-    """Both evidences until their difference has the asked error, or nothing more can be spent."""
+def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Callable[[str], None]) -> Result:
+    """Both evidences until their difference has the asked error, or nothing more can be spent; with a verdict."""
     began = time.perf_counter()
+    key = jax.random.fold_in(jax.random.key(seed), 99)
     runs: list[Tempered] = []
     for k, joint in enumerate(joints):
         say(f"tempering M{k + 1} from its prior")
-        runs.append(tune(begin(joint, jax.random.fold_in(key, k), n_replicates)))
-    seen: list[list[Passage]] = [[], []]
-    n_segments, stopped = PILOT, ""
+        runs.append(tune(begin(joint, jax.random.fold_in(key, k), N_REPLICATES)))
+    seen: list[Passage | None] = [None, None]
+    n_steps, stopped = PILOT, ""
     while True:
         for k in (0, 1):
-            runs[k], passage = advance(runs[k], n_segments)
-            seen[k].append(passage)
-        joined = [_joined(passages) for passages in seen]
+            runs[k], passage = advance(runs[k], n_steps)
+            seen[k] = Passage.joined([*([] if seen[k] is None else [seen[k]]), passage])  # type: ignore[list-item]
+        passages = [passage for passage in seen if passage is not None]
         legs = tuple(
-            Leg(f"no data to M{k + 1}", sign, trace_of(runs[k], joined[k]), None) for k, sign in ((0, -1.0), (1, 1.0))
+            Leg(f"no data to M{k + 1}", sign, trace_of(runs[k], passages[k]), None) for k, sign in ((0, -1.0), (1, 1.0))
         )
         summary = summarise(legs, "mbar")
-        n_now = joined[0].log_likelihood.shape[2]
-        spent = time.perf_counter() - began
-        factor = (summary.headline.error / asked.target_se) ** 2
-        if factor <= 1:
+        if summary.headline.error <= asked.target_se:
             break
-        n_more = n_now * (min(1.15 * factor, GROWTH) - 1)
-        if asked.seconds is not None and spent * (1 + n_more / n_now) > asked.seconds:
-            n_more = n_now * (asked.seconds / spent - 1)  # what still fits
-            stopped = f"the budget of {asked.seconds:g} s is used up"
-        if asked.max_draws is not None and (n_now + n_more) * n_replicates > asked.max_draws:
-            n_more = asked.max_draws / n_replicates - n_now
-            stopped = f"the budget of {asked.max_draws:,} draws per rung is used up"
-        room = MOST / n_replicates / max(len(run.tau) for run in runs) ** 2 - n_now
-        if n_more > room:
-            n_more, stopped = room, "more draws would not fit into memory"
-        n_segments = int(np.ceil(n_more / 50)) if n_more > 0 else 0
-        if stopped and n_segments < 4:
+        n_steps, stopped = _affordable(asked, summary, passages, runs, time.perf_counter() - began)
+        if stopped:
             break
-        say(f"error {summary.headline.error:.2g} so far, {n_segments * 50} more steps")
-        stopped = ""
-    places = tuple(passage.u[:, -1] for passage in joined)
-    trips = (joined[0].round_trips, joined[1].round_trips)
-    return Tempering(legs, summary, (places[0], places[1]), trips, stopped)
+        say(f"error {summary.headline.error:.2g} so far, {n_steps} more steps")
+    return _result(joints, asked, why, legs, summary, passages, stopped)
 
 
-def _joined(passages: list[Passage]) -> Passage:
-    """One passage of all; of the places only those of the posterior are kept."""
-    return Passage(
-        np.concatenate([p.log_likelihood for p in passages], axis=2),
-        np.concatenate([p.u[:, -1:] for p in passages], axis=2),
-        np.mean([p.rejection for p in passages], axis=0),
-        np.mean([p.acceptance for p in passages], axis=0),
-        sum(p.round_trips for p in passages),
+def _affordable(
+    asked: Asked, summary: Summary, passages: list[Passage], runs: list[Tempered], spent: float
+) -> tuple[int, str]:
+    """Steps that the error asks for and the budget allows, or why there are none."""
+    n_now = passages[0].log_likelihood.shape[2]
+    n_more = n_now * (min(1.15 * (summary.headline.error / asked.target_se) ** 2, GROWTH) - 1)
+    limits = {"more draws would not fit into memory": MOST / N_REPLICATES / max(len(r.tau) for r in runs) ** 2 - n_now}
+    if asked.seconds is not None:
+        limits[f"the budget of {asked.seconds:g} s is used up"] = n_now * (asked.seconds / spent - 1)
+    if asked.max_draws is not None:
+        said = f"the budget of {asked.max_draws:,} draws per rung is used up"
+        limits[said] = asked.max_draws / N_REPLICATES - n_now
+    why = min(limits, key=lambda said: limits[said])
+    n_steps = int(min(n_more, limits[why]))
+    return (n_steps, "") if n_steps >= PILOT // 2 or n_steps >= n_more else (0, why)
+
+
+def _result(
+    joints: tuple[Joint, Joint],
+    asked: Asked,
+    why: str,
+    legs: tuple[Leg, ...],
+    summary: Summary,
+    passages: list[Passage],
+    stopped: str,
+) -> Result:
+    u = [passage.u[:, -1] for passage in passages]
+    trips = [passage.round_trips() for passage in passages]
+    findings = of_error(summary.headline, asked.target_se, stopped)
+    for k, joint in enumerate(joints):
+        edge = joint.coordinates.lost(u[k])
+        findings += of_chains(Chains(f"M{k + 1}", UNKNOWN, ("",), 0.0, False, edge))
+    findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
+    about = {
+        "path": f"both evidences from the priors by parallel tempering, because {why}",
+        "n_chains": N_REPLICATES,
+        "n_draws": {leg.name: leg.forward.log_ratio.size for leg in legs},
+        "round_trips": trips,
+    }
+    draws = tuple(joint.coordinates.constrained(own) for joint, own in zip(joints, u, strict=True))
+    return Result(
+        summary.headline,
+        *judge(findings),
+        summary.opinions,
+        summary.differences,
+        {},
+        legs,
+        Sharing((), (), ()),
+        about,
+        (draws[0], draws[1]),
     )

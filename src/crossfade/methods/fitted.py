@@ -1,206 +1,309 @@
-"""The default method, as `compare` calls it: run the short path, judge it, and fall back where it cannot work."""
+"""The default method: sample both posteriors, fade one into the other along fitted links, stop in time, and judge.
+
+A run in progress is data, and `step` is a pure function of it: whoever calls it may stop, store it, and go on.
+"""
 
 from __future__ import annotations
 
-import re
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from crossfade.analysis.judge import WORDS, Posterior, Verdict, hysteresis, judge
-from crossfade.analysis.mixing import Mixing
-from crossfade.density.joint import Joint, as_joint, constrained_draws, flat, saturated
-from crossfade.density.model import Model, describe
-from crossfade.methods.fallback import FEW_TRIPS, tempered_legs
-from crossfade.methods.short import Asked, Say, Separate, Short, short_path
-from crossfade.paths.link import Share, union
-from crossfade.paths.path import matched
-from crossfade.types import Array, CrossfadeError, Result, Sharing
+from crossfade.analysis.judge import (
+    R_HAT,
+    Chains,
+    Finding,
+    judge,
+    level,
+    of_chains,
+    of_checks,
+    of_error,
+    of_overlap,
+    of_ratios,
+)
+from crossfade.analysis.mixing import Mixing, mixing
+from crossfade.analysis.summary import Summary
+from crossfade.density.joint import Joint
+from crossfade.density.precision import in_float64
+from crossfade.density.sharing import Share
+from crossfade.methods.budget import Asked
+from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, Rung, fitted, grown, with_rung
+from crossfade.sampling.draws import Draws, warmed
+from crossfade.sampling.hmc import SEGMENT
+from crossfade.sampling.user_draws import brought
+from crossfade.types import CrossfadeError, Result
 
-AUTO = "auto"
-TEN_MINUTES = 600.0
+PILOT = 4 * SEGMENT  # draws per chain before anything is decided
+SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
+GROWTH = 4.0  # at most so many times more draws before the error is looked at again
+LONGER = 4  # times that a run whose error is small enough is doubled, because its chains are not yet good enough
 MANY = 200  # coordinates above which half as many chains share the cost of warming up
+UNKNOWN = Mixing(1.0, 0, np.inf, 0, np.inf)  # of rungs between, whose ratios tell
 
-AnyModel = Model | Joint
-FINE = Mixing(1.0, 0, np.inf, 0, np.inf)  # where the verdict sees for itself, from the ratios
-
-
-def asked(target_se: float, budget: float | str | None) -> Asked:
-    """The error that is wanted, and what may be spent: seconds, or a text such as "5 min" or "20000 draws"."""
-    if not (isinstance(target_se, int | float) and np.isfinite(target_se) and target_se > 0):
-        raise CrossfadeError(f"target_se = {target_se}: ask for a positive standard error of the log Bayes factor")
-    if budget is None:
-        return Asked(target_se, TEN_MINUTES, None)
-    if isinstance(budget, str):
-        parts = re.fullmatch(r"\s*([\d.,_]+)\s*(s|sec|seconds?|min|minutes?|h|hours?|draws?)\s*", budget)
-        if parts is None:
-            raise CrossfadeError(f'budget = {budget!r}: write it like "90 s", "5 min", "2 h" or "20000 draws"')
-        try:
-            amount = float(parts[1].replace(",", "").replace("_", ""))
-        except ValueError:
-            raise CrossfadeError(f"budget = {budget!r}: {parts[1]!r} is no number") from None
-        if parts[2].startswith("d"):
-            return Asked(target_se, None, int(amount))
-        budget = amount * {"s": 1, "m": 60, "h": 3600}[parts[2][0]]
-    if not (isinstance(budget, int | float) and np.isfinite(budget) and budget > 0):
-        raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
-    return Asked(target_se, float(budget), None)
+Say = Callable[[str], None]
 
 
-def compare_short(
-    m1: AnyModel,
-    m2: AnyModel,
+class Run(NamedTuple):
+    """A run in progress: plain data, and what is wanted of it."""
+
+    joints: tuple[Joint, Joint]
+    asked: Asked
+    seed: int
+    n_chains: int
+    share: Share = None
+    may_give_up: bool = False  # leave pairs to another method whose posteriors are in pieces or far apart
+    draws: tuple[Draws | None, Draws | None] = (None, None)
+    edge: Edge | None = None
+    summary: Summary | None = None  # of the edge as it is
+    n_longer: int = 0
+    doing: str = ""  # what the last step did, for people
+    given_up: str = ""  # why this method does not fit the pair
+    stopped: str = ""  # why the run ended, if not because the asked error was reached
+    finished: bool = False
+
+
+def begin(
+    joints: tuple[Joint, Joint],
     asked: Asked,
     seed: int,
-    log_prior_odds: float,
     *,
     n_chains: int | None = None,
     share: Share = None,
     draws: tuple[Any, Any] = (None, None),
-    say: Say = lambda message: None,
-) -> Result:
-    """The log Bayes factor of M2 over M1 along the short path, with a verdict."""
-    began = time.perf_counter()
-    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
-    check_data(j1, j2)
-    sharing = union(j1, j2, share).sharing
-    if isinstance(m1, Model) and isinstance(m2, Model) and share is None:
-        sharing = sharing._replace(tempered=matched(m1, m2).tempered)
-    about: dict[str, Any] = {
-        "method": AUTO,
-        "estimator": "mbar",
-        "target_se": asked.target_se,
-        "seed": seed,
-        "log_prior_odds": float(log_prior_odds),
-        "priors": {**_priors(m1), **_priors(m2)},
-        "tempered_priors": {name: (_priors(m1)[name], _priors(m2)[name]) for name in sharing.tempered},
-        "notes": [*j1.notes, *j2.notes],
-    }
-    n_chains = _even(n_chains) if n_chains else 32 if max(flat(j1).size, flat(j2).size) <= MANY else 16
-    key = jax.random.key(seed)
-    can_fall_back = j1.separable and j2.separable and all(own is None for own in draws)
-    try:
-        run = short_path(
-            j1,
-            j2,
-            asked=asked,
-            key=key,
-            n_chains=n_chains,
-            share=share,
-            draws=draws,
-            say=say,
-            may_give_up=can_fall_back,
-        )
-    except Separate as reason:
-        say(f"{reason}: falling back to tempering from the priors")
-        left = None if asked.seconds is None else max(asked.seconds - (time.perf_counter() - began), 10.0)
-        result = _fall_back((j1, j2), asked._replace(seconds=left), key, str(reason), say)
-    else:
-        result = _of_short(run, asked, (j1, j2), n_chains)
-        result = result._replace(
-            draws=(constrained_draws(j1, run.sources[0].draws.u), constrained_draws(j2, run.sources[1].draws.u))
-        )
-    about |= {**result.about, "seconds": time.perf_counter() - began}
-    return result._replace(sharing=sharing, about=about)
-
-
-def _of_short(run: Short, asked: Asked, joints: tuple[Joint, Joint], n_chains: int) -> Result:
-    headline, opinions, differences, _, _ = run.summary
-    verdict = judge(run.legs, headline, posteriors(run, joints), asked.target_se, run.stopped, run.correlation)
-    about = {
-        "path": description(run),
-        "forecast": run.forecast,
-        "n_chains": n_chains,
-        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * len(run.sources[0].draws.u) for rung in run.rungs},
-        "correlation": run.correlation,
-    }
-    gap = hysteresis(run.legs, run.correlation)
-    checks = {} if gap is None else {"hysteresis": gap}
-    return Result(headline, *verdict, opinions, differences, checks, run.legs, run.joined.sharing, about)
-
-
-def _fall_back(joints: tuple[Joint, Joint], asked: Asked, key: Array, why: str, say: Say) -> Result:
-    """Each evidence from its prior by parallel tempering, and a verdict on that."""
-    n_replicates = 16
-    run = tempered_legs(joints, asked, jax.random.fold_in(key, 99), n_replicates, say)
-    headline, opinions, differences, _, _ = run.summary
-    edges = [
-        Posterior(f"M{k + 1}", FINE, ("",), 0.0, False, saturated(joints[k], run.u[k])) for k in (0, 1)
-    ]  # of the chains the ratios tell
-    verdict = judge(run.legs, headline, tuple(edges), asked.target_se, run.stopped)
-    if (fewest := min(run.round_trips)) < FEW_TRIPS:
-        few = f"Only {fewest} round trips between prior and posterior: some pieces may not have been found."
-        verdict = Verdict(verdict.word if verdict.word == WORDS[2] else WORDS[1], (*verdict.reasons, few))
-    about = {
-        "path": f"both evidences from the priors by parallel tempering, because {why}",
-        "forecast": "",
-        "n_chains": n_replicates,
-        "n_draws": {leg.name: leg.forward.log_ratio.size for leg in run.legs},
-        "correlation": 0.0,
-        "round_trips": list(run.round_trips),
-    }
-    own = tuple(constrained_draws(joint, u) for joint, u in zip(joints, run.u, strict=True))
-    empty = Sharing((), (), ())
-    gap = hysteresis(run.legs)
-    checks = {} if gap is None else {"hysteresis": gap}
-    return Result(headline, *verdict, opinions, differences, checks, run.legs, empty, about, (own[0], own[1]))
-
-
-def _even(n_chains: int) -> int:
-    if n_chains < 4 or n_chains % 2:
+    may_give_up: bool = False,
+) -> Run:
+    """A run that has not begun, but for the draws that the user brings along."""
+    if n_chains is None:
+        n_chains = 32 if max(joint.coordinates.size for joint in joints) <= MANY else 16
+    elif n_chains < 4 or n_chains % 2:
         raise CrossfadeError(f"n_chains = {n_chains}: the chains work in two halves; give an even number of at least 4")
-    return n_chains
+    own = [
+        None if posterior is None else brought(joint, posterior, n_chains, f"M{k + 1}")
+        for k, (joint, posterior) in enumerate(zip(joints, draws, strict=True))
+    ]
+    if counts := [found.n_chains for found in own if found is not None]:
+        n_chains = min(counts) // 2 * 2  # both ends need equally many chains: those brought along decide
+        own = [None if found is None else found.regrouped(n_chains) for found in own]
+    return Run(joints, asked, seed, n_chains, share, may_give_up, (own[0], own[1]))
 
 
-def check_data(j1: Joint, j2: Joint) -> None:
-    """The same responses in both models, whatever their order: other data have no Bayes factor."""
-    if j1.data is None or j2.data is None:
-        return
-    try:
-        first, second = (np.sort(np.asarray(j.data, float).ravel()) for j in (j1, j2))
-    except (TypeError, ValueError):
-        raise CrossfadeError(
-            "data= must be the responses as numbers, so that both models can be held to them"
-        ) from None
-    if np.isnan(first).any() or np.isnan(second).any():
-        raise CrossfadeError("the data hold NaN: drop or model what is missing, in both models alike")
-    if not np.array_equal(first, second):
-        raise CrossfadeError(
-            f"the two models are of different data ({first.size} and {second.size} responses, not all equal): a Bayes "
-            "factor compares models of one data set, so build both from the same rows and scaling"
-        )
+@in_float64
+def step(run: Run) -> Run:
+    """The next thing that is due: warm up, draw, fit, put a rung between, look at the error, draw more."""
+    for k in (0, 1):
+        draws = run.draws[k]
+        if draws is None:
+            key = jax.random.fold_in(jax.random.key(run.seed), k)
+            found = warmed(run.joints[k], key, run.n_chains, f"M{k + 1}")
+            return _with_draws(run, k, found, f"warming up the chains of M{k + 1}" if run.joints[k].places else "")
+        if draws.n_draws == 0:
+            return _with_draws(run, k, _pilot(draws), f"drawing from the posterior of M{k + 1}")
+    if run.edge is None:
+        return _with_edge(run)
+    if run.summary is None and _wants_rung(run):
+        k = int(np.argmin(run.edge.overlaps()))
+        edge = with_rung(run.edge)
+        said = f"overlap {run.edge.overlaps()[k]:.2g}: a rung at tau = {edge.rungs[k + 1].tau:.3g}"
+        return run._replace(edge=edge, doing=said)
+    if run.summary is None:
+        return _looked_at(run)
+    return _grown(run)
 
 
-def posteriors(run: Short, joints: tuple[Joint, Joint]) -> tuple[Posterior, ...]:
+def _with_draws(run: Run, k: int, draws: Draws, doing: str) -> Run:
+    both = (draws, run.draws[1]) if k == 0 else (run.draws[0], draws)
+    return run._replace(draws=both, doing=doing)
+
+
+def _pilot(draws: Draws) -> Draws:
+    """The first draws; slow chains get a longer start, and their draws so far are thrown away."""
+    draws = draws.more(PILOT)
+    for _ in range(2):
+        if not R_HAT[0] < mixing(draws.u).r_hat < SEPARATE:
+            break
+        draws = draws.emptied().more(2 * draws.n_draws)
+    return draws
+
+
+def _with_edge(run: Run) -> Run:
+    first, second = run.draws
+    assert first is not None and second is not None
+    if run.may_give_up:
+        for which, draws in (("M1", first), ("M2", second)):
+            mixed = mixing(draws.as_made)
+            if mixed.r_hat > R_HAT[1]:
+                where = draws.coordinates.labels()[mixed.r_hat_of]
+                why = f"the chains of {which} stay in separate places (R-hat {mixed.r_hat:.2f} for {where})"
+                return run._replace(given_up=why, finished=True)
+    edge = fitted(first, second, share=run.share, seed=run.seed)
+    return run._replace(edge=edge, doing="fitting links to the draws")
+
+
+def _wants_rung(run: Run) -> bool:
+    assert run.edge is not None
+    return len(run.edge.rungs) < MAX_RUNGS and min(run.edge.overlaps()) < GOOD_OVERLAP
+
+
+def _looked_at(run: Run) -> Run:
+    """The error: first with the fits held fixed, and if that is small enough, as it is."""
+    assert run.edge is not None
+    if run.may_give_up and len(run.edge.rungs) >= MAX_RUNGS and min(run.edge.overlaps()) < GOOD_OVERLAP:
+        return run._replace(given_up=f"{MAX_RUNGS} rungs do not connect the two posteriors", finished=True)
+    with np.errstate(all="ignore"):  # a wild ratio spoils an opinion, not the headline; the verdict sees it
+        summary = run.edge.quick_summary()
+        if summary.headline.error <= run.asked.target_se:
+            summary = run.edge.summary()
+    run = run._replace(summary=summary, doing=f"error {summary.headline.error:.2g} so far")
+    if summary.headline.error > run.asked.target_se:
+        return run
+    if run.n_longer < LONGER and _chains_are_short(run):
+        return run._replace(n_longer=run.n_longer + 1, doing=f"{run.doing}, but the chains are still short")
+    return run._replace(finished=True)
+
+
+def _chains_are_short(run: Run) -> bool:
+    """Whether what speaks against the answer is of the kind that more draws mend."""
+    assert run.edge is not None
+    found = [Finding(level(chains.mixing.r_hat, R_HAT), "") for chains in chains_of(run)]
+    if any(own.level == 2 for own in found):
+        return False
+    findings = [finding for chains in chains_of(run) for finding in of_chains(chains._replace(divergent=0.0))]
+    return any(finding.level for finding in (*findings, *of_ratios(run.edge.legs)))
+
+
+def _grown(run: Run) -> Run:
+    """More draws where they help most, as many as the error asks for and the budget of draws allows."""
+    assert run.edge is not None and run.summary is not None
+    error, rungs = run.summary.headline.error, run.edge.rungs
+    factor = max((error / run.asked.target_se) ** 2 * 1.15, 2.0 if run.n_longer else 1.0)
+    if not np.isfinite(factor):
+        factor = GROWTH
+    wanted = allocate(rungs, min(factor, GROWTH))
+    can = [run.edge.draws[0].can_grow, *[True] * (len(rungs) - 2), run.edge.draws[1].can_grow]
+    counts = [n if able else 0 for n, able in zip(wanted, can, strict=True)]
+    if not any(counts) or (not all(can) and error > 0.95 * _error_before(run)):
+        return _ended(run, "the draws that were brought along are used up")
+    if run.asked.max_draws is not None:
+        room = [(run.asked.max_draws // run.n_chains - rung.n_draws) // SEGMENT * SEGMENT for rung in rungs]
+        counts = [max(min(n, left), 0) for n, left in zip(counts, room, strict=True)]
+        if not any(counts):
+            return _ended(run, f"the budget of {run.asked.max_draws:,} draws per rung is used up")
+    edge = grown(run.edge, counts, SEGMENT)
+    return run._replace(draws=edge.draws, edge=edge, summary=None)
+
+
+def _error_before(run: Run) -> float:
+    """What the error must fall below for more draws of one end to be worth while: that of the other end alone."""
+    return np.inf
+
+
+def _ended(run: Run, why: str) -> Run:
+    """Stopped before the asked error: what there is, with its real error."""
+    assert run.edge is not None
+    with np.errstate(all="ignore"):
+        return run._replace(summary=run.edge.summary(), stopped=why, finished=True)
+
+
+def allocate(rungs: tuple[Rung, ...], factor: float) -> list[int]:
+    """Draws per chain to add at each rung: in proportion to tau-width x sqrt(variance x autocorrelation time)."""
+    tau = np.array([rung.tau for rung in rungs])
+    edges = np.concatenate([[tau[0]], (tau[1:] + tau[:-1]) / 2, [tau[-1]]])
+    wanted = []
+    for rung, width in zip(rungs, np.diff(edges), strict=True):
+        both = np.concatenate(rung.ratio)
+        both = np.where(np.isfinite(both), both, np.nan)
+        effective = max(mixing(np.nan_to_num(both)[:, :, None]).effective, 1.0)
+        spread = np.nanstd(np.clip(both, *np.nanquantile(both, [0.001, 0.999])))  # one wild draw must not take it all
+        wanted.append(width * spread * np.sqrt(both.size / effective))
+    share = np.nan_to_num(np.array(wanted), nan=0.0, posinf=0.0)
+    share = share / share.sum() if share.sum() > 0 else np.full(len(rungs), 1 / len(rungs))
+    now = np.array([rung.n_draws for rung in rungs])
+    target = np.maximum(share, 0.5 / len(rungs)) * factor * now.sum()
+    return [int(n) for n in np.maximum(np.ceil(target / PILOT) * PILOT, now) - now]
+
+
+def drive(run: Run, say: Say) -> Run:
+    """Call `step` until it has finished, the time is used up, or somebody presses Ctrl-C."""
+    began, forecast = time.perf_counter(), ""
+    while not run.finished:
+        spent = time.perf_counter() - began
+        if run.summary is not None and run.asked.seconds is not None and spent > run.asked.seconds:
+            return _ended(run, f"the budget of {run.asked.seconds:g} s is used up")
+        if run.summary is not None and not forecast:
+            factor = (run.summary.headline.error / run.asked.target_se) ** 2
+            forecast = f"error {run.summary.headline.error:.2g} after {spent:.0f} s"
+            if factor > 1:
+                say(f"{forecast}; {run.asked.target_se:g} needs {factor:.1f} times as many draws")
+        try:
+            run = step(run)
+        except KeyboardInterrupt:
+            if run.summary is None:
+                raise
+            return _ended(run, "it was stopped by hand")  # what there was before still is an answer
+        if run.doing and not run.finished:
+            say(run.doing)
+    return run
+
+
+def chains_of(run: Run) -> list[Chains]:
     """How the chains of both ends and of the rungs between did."""
+    assert run.edge is not None
     found = []
-    for k, name in enumerate(("M1", "M2")):
-        source = run.sources[k]
-        if source.labels:
-            divergent = float(source.draws.divergent.mean())
-            edge, brought = saturated(joints[k], source.draws.u), source.whole is not None
-            found.append(Posterior(name, run.mixings[k], source.labels, divergent, brought, edge, source.elsewhere))
-    for rung in run.rungs[1:-1]:
-        found.append(Posterior(f"the rung at tau = {rung.tau:.3g}", FINE, run.joined.labels, rung.divergent, False))
-    return tuple(found)
+    for k, draws in enumerate(run.edge.draws):
+        if draws.u.shape[2]:
+            found.append(
+                Chains(
+                    f"M{k + 1}",
+                    mixing(draws.as_made),
+                    tuple(draws.coordinates.labels()),
+                    float(draws.divergent.mean()),
+                    draws.brought is not None,
+                    draws.coordinates.lost(draws.u),
+                    draws.elsewhere,
+                    (draws.at_slopes(), draws.slope),
+                )
+            )
+    for rung in run.edge.rungs[1:-1]:
+        found.append(Chains(f"the rung at tau = {rung.tau:.3g}", UNKNOWN, run.edge.union.labels, rung.divergent))
+    return found
 
 
-def description(run: Short) -> str:
+def result_of(run: Run) -> Result:
+    """What a finished run says, and whether to trust it."""
+    assert run.edge is not None and run.summary is not None
+    summary, edge = run.summary, run.edge
+    findings = of_error(summary.headline, run.asked.target_se, run.stopped)
+    findings += [finding for chains in chains_of(run) for finding in of_chains(chains)]
+    findings += [*of_overlap(edge.legs), *of_ratios(edge.legs), *of_checks(summary.checks, summary.headline)]
+    about = {
+        "path": description(edge),
+        "n_chains": run.n_chains,
+        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * run.n_chains for rung in edge.rungs},
+    }
+    return Result(
+        summary.headline,
+        *judge(findings),
+        summary.opinions,
+        summary.differences,
+        summary.checks,
+        edge.legs,
+        edge.union.sharing,
+        about,
+        (edge.draws[0].theta(), edge.draws[1].theta()),
+    )
+
+
+def description(edge: Edge) -> str:
     warp = {"identity": "as they are", "shift": "shifted to each posterior", "affine": "whitened by each posterior"}
-    own, shared = run.joined.size - run.joined.n_shared, run.joined.n_shared
+    own, shared = edge.union.size - edge.union.n_shared, edge.union.n_shared
     coordinates = "coordinate" if own == 1 else "coordinates"
     words = [f"links fitted to the draws for {own} unshared {coordinates}" if own else "nothing unshared to link"]
     if shared:
-        words.append(f"{shared} shared read {warp[run.warp]}")
-    between = len(run.rungs) - 2
+        words.append(f"{shared} shared read {warp[edge.warp]}")
+    between = len(edge.rungs) - 2
     rungs = "1 rung" if between == 1 else f"{between} rungs"
     words.append("the two ends overlap" if not between else f"{rungs} between the ends")
-    return "short path: " + ", ".join(words)
-
-
-def _priors(model: AnyModel) -> dict[str, str]:
-    if isinstance(model, Joint):
-        return {}
-    return {name: describe(model.priors[name]) for name in model.names}
+    return "fitted links: " + ", ".join(words)

@@ -1,4 +1,4 @@
-"""The evidence of one model: its Bayes factor over the model of nothing, by the same machinery."""
+"""A first look at an evidence: the mode, its curvature, and importance sampling from them; no chains."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from crossfade.analysis.judge import PARETO_K, pareto_k
-from crossfade.density.joint import as_joint, flat
+from crossfade.analysis.weights import PARETO_K, pareto_k
+from crossfade.density.joint import Joint, as_joint
+from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
-from crossfade.methods.fitted import AnyModel
-from crossfade.paths.link import Link
-from crossfade.sampling.draws import starts
+from crossfade.paths.link import link, noise
+from crossfade.sampling.draws import starts, values
 from crossfade.types import CrossfadeError, Estimate
 
 
@@ -33,16 +33,17 @@ class FirstLook(NamedTuple):
 
 
 @in_float64
-def first_look(model: AnyModel, *, n_draws: int = 4000, seed: int = 0) -> FirstLook:
+def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> FirstLook:
     """The log evidence of a small smooth model from its mode and curvature, in a second.
 
     Laplace: log p(mode) + d/2 log 2 pi - 1/2 log|H|. Then draws from a Student's t (8 degrees of freedom) with that
     mode and curvature, weighted by p / t. It sees one mode: a second opinion, not a verdict.
     """
     joint = as_joint(model)
-    density = flat(joint)
-    if not 0 < density.size <= 50:
-        raise CrossfadeError(f"a first look is for 1 to 50 coordinates, this model has {density.size}: use evidence()")
+    density = joint.density
+    d = density.coordinates.size
+    if not 0 < d <= 50:
+        raise CrossfadeError(f"a first look is for 1 to 50 coordinates, this model has {d}: use evidence()")
     value_and_slope = eqx.filter_jit(lambda u: jax.value_and_grad(density)(u))
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
@@ -59,12 +60,11 @@ def first_look(model: AnyModel, *, n_draws: int = 4000, seed: int = 0) -> FirstL
         raise CrossfadeError(
             "the log joint has no peak with a curvature (a boundary, a ridge, or no maximum): use evidence()"
         ) from None
-    d = density.size
     laplace = -best.fun + d / 2 * np.log(2 * np.pi) + np.log(np.diag(root)).sum()
-    proposal = Link(best.x, np.zeros((d, 0)), root, np.asarray(8.0))
-    u = proposal.draw(np.random.default_rng(seed), np.zeros((n_draws, 0)))
-    log_p = np.asarray(jax.lax.map(density, u, batch_size=256))
-    log_t = np.asarray(jax.vmap(lambda u: proposal.log_density(u, jnp.zeros(0)))(u))
+    proposal = link(best.x, np.zeros((d, 0)), root, 8.0)
+    nothing = np.zeros((1, n_draws, 0))
+    u = proposal.draw(noise((seed,), 1, n_draws, d), nothing)[0]
+    log_p, log_t = values(density, u), proposal.log_density(u, nothing[0])
     log_weight = log_p - log_t
     value = float(logsumexp(log_weight) - np.log(n_draws))
     weight = np.exp(log_weight - value)

@@ -16,7 +16,7 @@ import numpy as np
 from numpyro.distributions import Distribution
 
 from crossfade.analysis.errors import Replicates, combine
-from crossfade.analysis.judge import PARETO_K, pareto_k
+from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.density.joint import Joint
 from crossfade.density.model import Model, Prior, describe, log_density
 from crossfade.density.precision import in_float64

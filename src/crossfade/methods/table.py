@@ -1,24 +1,30 @@
-"""`compare` and the table of methods: the one place that picks defaults."""
+"""The paper's methods, as rows of one table: chains that travel along a path."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from crossfade.analysis.judge import judge, of_table
 from crossfade.analysis.summary import summarise
-from crossfade.density.model import Model, describe, without_data
-from crossfade.methods.fitted import AUTO
-from crossfade.paths.path import Path, direct, matched, reverse, unconstraining
+from crossfade.density.joint import Joint
+from crossfade.density.model import Model
+from crossfade.density.precision import in_float64
+from crossfade.density.sharing import Share, match
+from crossfade.paths.path import direct, named_sharing, reverse, unconstraining
 from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.placed import anneal_at_tangents, measured_length
-from crossfade.types import VERDICTS, Array, CrossfadeError, Leg, NoAnswer, Result, Trace
+from crossfade.sampling.travel import Way, ways
+from crossfade.types import Array, CrossfadeError, Leg, NoAnswer, Result, Trace
+
+N_ITER = 16_000
+N_CHAINS = 16
 
 KernelFn = Callable[[Model, Model], Kernel]
 
@@ -48,61 +54,63 @@ METHODS: dict[str, Method] = {
 }
 
 
+@in_float64
 def by_table(
-    m1: Model,
-    m2: Model,
+    j1: Joint,
+    j2: Joint,
     method: str | Method,
-    n_iter: int,
+    *,
+    n_iter: int | None,
+    n_chains: int | None,
     seed: int,
-    n_chains: int,
     kernel: KernelFn | None,
-    log_prior_odds: float,
+    share: Share,
 ) -> Result:
     """Every method evaluates 2 n_iter likelihoods per chain (the straight path both of them at once).
 
     Each leg is run both ways: the way back gives the hysteresis. Burn-in comes on top: 1,000 steps at the start,
     and 20 % at every rung of K x draws.
     """
-    began = time.perf_counter()
     row, name = row_of(method)
+    n_iter, n_chains = n_iter or N_ITER, n_chains or N_CHAINS
     _check(row, n_iter, n_chains)
-    sharing = matched(m1, m2)
-    kernel = kernel or _common_kernel(m1, m2)
-    if isinstance(kernel, Kernel):
-        raise CrossfadeError("kernel= takes a function of the two ends: pass kernel=lambda a, b: your_kernel")
-    routes = [(m1, m2, +1, "M1 to M2")]
+    sharing = named_sharing(j1, j2, share)
+    routes: list[tuple[Joint, Joint, int, str]] = [(j1, j2, +1, "M1 to M2")]
     if row.two_legs:
-        routes = [(without_data(m1), m1, -1, "no data to M1"), (without_data(m2), m2, +1, "no data to M2")]
-    ways = [_Ways(a, b, kernel, row, n_iter, _keys(seed, i, n_chains)) for i, (a, b, _, _) in enumerate(routes)]
+        routes = [(j1.without_data(), j1, -1, "no data to M1"), (j2.without_data(), j2, +1, "no data to M2")]
+    travels = []
+    for i, (a, b, _, _) in enumerate(routes):
+        there, back = ways_of(
+            a, b, kernel, share if len(routes) == 1 else None, jax.random.fold_in(jax.random.key(seed), 10 + i)
+        )
+        keys = chain_keys(jax.random.fold_in(jax.random.key(seed), i), n_chains)
+        travels.append(Travel(there, back, row, n_iter, keys))
     legs: list[Leg] = []
-    for way, (_, _, sign, leg_name) in zip(ways, routes, strict=True):
+    for travel, (_, _, sign, leg_name) in zip(travels, routes, strict=True):
         try:
-            legs.append(Leg(leg_name, sign, way.there(), None))
+            legs.append(Leg(leg_name, sign, travel.forward(), None))
         except Interrupted as stop:
             stop.legs = (*legs, Leg(leg_name, sign, stop.trace, None))
             raise
     with suppress(Interrupted):  # the way there is already an answer; without the way back it has no hysteresis
-        for i, way in enumerate(ways):
-            legs[i] = legs[i]._replace(reverse=way.back(legs[i].forward.tau))
-    priors = {key: describe(model.priors[key]) for model in (m1, m2) for key in model.names}
-    about = {
-        "method": name,
-        "estimator": row.estimator,
-        "n_iter": n_iter,
-        "n_chains": n_chains,
-        "seed": seed,
-        "log_prior_odds": float(log_prior_odds),
-        "priors": priors,
-        "tempered_priors": {key: (describe(m1.priors[key]), describe(m2.priors[key])) for key in sharing.tempered},
-    }
+        for i, travel in enumerate(travels):
+            legs[i] = legs[i]._replace(reverse=travel.backward(legs[i].forward.tau))
+    about: dict[str, Any] = {"method": name, "estimator": row.estimator, "n_iter": n_iter, "n_chains": n_chains}
     try:
-        headline, opinions, differences, gap, warnings = summarise(tuple(legs), row.estimator)
+        summary = summarise(tuple(legs), row.estimator)
     except CrossfadeError as error:
         raise NoAnswer(str(error), tuple(legs), about) from error
-    about["seconds"] = time.perf_counter() - began
-    verdict = VERDICTS[2 if headline.error > 1 else 1 if warnings else 0]
-    checks = {} if gap is None else {"hysteresis": gap}
-    return Result(headline, verdict, warnings, opinions, differences, checks, tuple(legs), sharing, about)
+    findings = of_table(tuple(legs), summary)
+    return Result(
+        summary.headline,
+        *judge(findings),
+        summary.opinions,
+        summary.differences,
+        summary.checks,
+        tuple(legs),
+        sharing,
+        about,
+    )
 
 
 def row_of(method: str | Method) -> tuple[Method, str]:
@@ -110,7 +118,7 @@ def row_of(method: str | Method) -> tuple[Method, str]:
         known = [name for name, row in METHODS.items() if row == method]
         return method, known[0] if known else "custom"
     if method not in METHODS:
-        raise CrossfadeError(f"unknown method {method!r}: choose one of {', '.join([AUTO, *METHODS])}")
+        raise CrossfadeError(f"unknown method {method!r}: choose one of {', '.join(['auto', *METHODS])}")
     return METHODS[method], method
 
 
@@ -122,46 +130,63 @@ def _check(row: Method, n_iter: int, n_chains: int) -> None:
         raise CrossfadeError(f"n_iter = {n_iter} is too short for this method: give at least {least}")
 
 
-def _common_kernel(m1: Model, m2: Model) -> KernelFn:
-    if m1.kernel is None or m1.kernel is not m2.kernel:
-        raise CrossfadeError(
-            "these two models do not come from one world with a sampler of its own: use the default method, or pass "
-            "kernel=, a function of the two ends that returns a Kernel, e.g. kernel=lambda a, b: Metropolis(step)"
-        )
-    return m1.kernel
+class Observed(NamedTuple):
+    """A way, and in which coordinates its scores are to be taken."""
+
+    way: Way
+    score: Score
 
 
-def _keys(seed: int, leg: int, n_chains: int) -> Array:
-    return chain_keys(jax.random.fold_in(jax.random.key(seed), leg), n_chains)
+def ways_of(a: Joint, b: Joint, kernel: KernelFn | None, share: Share, key: Array) -> tuple[Observed, Observed]:
+    """There and back: by the kernel that was given, by that of the models' own world, or by HMC."""
+    if isinstance(kernel, Kernel):
+        raise CrossfadeError("kernel= takes a function of the two ends: pass kernel=lambda a, b: your_kernel")
+    m1, m2 = a.model, b.model
+    if m1 is None or m2 is None or (kernel is None and not _of_one_world(a, b, share)):
+        if kernel is not None:
+            raise CrossfadeError("kernel= is for models with a prior per parameter: leave it out, and HMC is used")
+        there, back = ways(a, b, key, share)
+        return Observed(there, Score()), Observed(back, Score())
+    make = kernel or m1.kernel
+    assert make is not None
+    path, score = direct(a, b, share=share), Score(unconstraining(a, b)) if not _labels(a, b) else Score()
+    return Observed(Way(path, make(m1, m2)), score), Observed(Way(reverse(path), make(m2, m1)), score)
 
 
-class _Ways(NamedTuple):
+def _labels(a: Joint, b: Joint) -> bool:
+    return any(support.is_discrete for joint in (a, b) for _, support in joint.places.values())
+
+
+def _of_one_world(a: Joint, b: Joint, share: Share) -> bool:
+    """Whether both models have one sampler, which matches parameters by their names."""
+    same = a.model is not None and b.model is not None and a.model.kernel is b.model.kernel is not None
+    matched = match(a, b, share)
+    return same and all(x == y for x, y in matched.whole.items()) and set(matched.whole) == set(a.names) & set(b.names)
+
+
+class Travel(NamedTuple):
     """How one leg is run there and back."""
 
-    a: Model
-    b: Model
-    kernel: KernelFn
+    there: Observed
+    back: Observed
     row: Method
     n_iter: int
     keys: Array
 
-    def there(self) -> Trace:
-        path, kernel, row = direct(self.a, self.b), self.kernel(self.a, self.b), self.row
+    def forward(self) -> Trace:
+        (path, kernel), row = self.there.way, self.row
         if row.ladder == "tangents":
             return anneal_at_tangents(path, kernel, self._n_rungs, self._own_keys(0), self._schedule)
         ladder = row.ladder if callable(row.ladder) else measured_length(path, kernel, self._own_keys(2))
-        return self._run(path, kernel, ladder(self._n_rungs), 0)
+        return self._run(self.there, ladder(self._n_rungs), 0)
 
-    def back(self, tau: np.ndarray) -> Trace:
-        path = reverse(direct(self.a, self.b))
-        return self._run(path, self.kernel(self.b, self.a), 1 - tau[::-1], 1)
+    def backward(self, tau: np.ndarray) -> Trace:
+        return self._run(self.back, 1 - tau[::-1], 1)
 
-    def _run(self, path: Path, kernel: Kernel, tau: np.ndarray, direction: int) -> Trace:
-        observe: Observe = nothing
-        if self.row.estimator == "controlled":
-            observe = Score(unconstraining(self.a, self.b))
+    def _run(self, observed: Observed, tau: np.ndarray, direction: int) -> Trace:
+        observe: Observe = observed.score if self.row.estimator == "controlled" else nothing
         keys = self._own_keys(direction)
-        return anneal(path, kernel, tau, keys, schedule=self._schedule, observe=observe)[0]
+        return anneal(*observed.way, tau, keys, schedule=self._schedule, observe=observe)[0]
 
     def _own_keys(self, direction: int) -> Array:
         return jax.vmap(lambda key: jax.random.fold_in(key, direction))(self.keys)

@@ -6,22 +6,66 @@ thousand draws, means and slopes taken at face value cost more variance than the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import gammaln
 
-from crossfade.paths.link import Fit, Link, Union, Warp
-from crossfade.sampling.hmc import DENSE, root_covariance
+from crossfade.density.coordinates import Density
+from crossfade.density.sharing import Union
+from crossfade.paths.link import Link, LinkFactor, Noise, Read, Warp, link, warp
+from crossfade.paths.path import End, Ends, Path
 
+DENSE = 100  # up to so many coordinates a spread is a full matrix, beyond it a vector
 WARPS = ("identity", "shift", "affine")
 GAUSSIAN = 1e6  # degrees of freedom at which Student's t is a Gaussian for our purposes, and still normalised
 DOFS = (3.0, 5.0, 8.0, 15.0, 30.0, GAUSSIAN)
 
 
-def fit(joined: Union, u: tuple[np.ndarray, np.ndarray], n_effective: tuple[float, float], warp: str) -> Fit:
+class Fit(NamedTuple):
+    """What was fitted to draws: a warp per end, the link of M1's own coordinates, the link of M2's own."""
+
+    warps: tuple[Warp, Warp]
+    links: tuple[Link, Link]
+
+
+def fitted_path(densities: tuple[Density, Density], union: Union, fit: Fit) -> Path:
+    """The path over the union's coordinates with these links; what was fitted is an argument of compiled programs."""
+    ends = []
+    for k in (0, 1):
+        read = Read(densities[k], fit.warps[k], union.where[k], union.n_shared)
+        other = union.only[1 - k]
+        ends.append(End((LinkFactor(fit.links[1 - k], (other.start, other.stop), union.n_shared),), read))
+    return Path(Ends((ends[0], ends[1])))
+
+
+def completed(union: Union, fit: Fit, k: int, u: np.ndarray, noise: Noise) -> np.ndarray:
+    """Draws u [.., size of k] of model k's posterior as draws of end k: the other's own come from its link."""
+    v = np.zeros((*u.shape[:-1], union.size))
+    v[..., union.where[k]] = u
+    v[..., : union.n_shared] = fit.warps[k].inverse(v[..., : union.n_shared])
+    v[..., union.only[1 - k]] = fit.links[1 - k].draw(noise, v[..., : union.n_shared])
+    return v
+
+
+def other_point(union: Union, fit: Fit, k: int, v: np.ndarray) -> np.ndarray:
+    """The coordinates of model k at points v [.., union]."""
+    whole = v.copy()
+    whole[..., : union.n_shared] = fit.warps[k](v[..., : union.n_shared])
+    return whole[..., union.where[k]]
+
+
+def links_and_volumes(union: Union, fit: Fit, k: int, v: np.ndarray) -> np.ndarray:
+    """log q_k at points v, but for model k's own log density."""
+    shared = v[..., : union.n_shared]
+    return fit.links[1 - k].log_density(v[..., union.only[1 - k]], shared) + fit.warps[k].log_volume
+
+
+def fit(joined: Union, u: tuple[np.ndarray, np.ndarray], n_effective: tuple[float, float], kind: str) -> Fit:
     """Warps and links from draws [n, size] of each model; n_effective says how many independent ones they are worth."""
     own = [_in_union(joined, k, u[k]) for k in (0, 1)]
     s = joined.n_shared
-    warps = fit_warps(warp, own[0][:, :s], own[1][:, :s], n_effective)
+    warps = fit_warps(kind, own[0][:, :s], own[1][:, :s], n_effective)
     links = []
     for k in (0, 1):
         shared = warps[k].inverse(own[k][:, :s])
@@ -40,10 +84,10 @@ def fit_warps(kind: str, s1: np.ndarray, s2: np.ndarray, n_effective: tuple[floa
     size = s1.shape[1]
     middle = (s1.mean(axis=0) + s2.mean(axis=0)) / 2
     if kind == "identity" or size == 0:
-        same = Warp(np.zeros(size), _diagonal(np.ones(size)))
+        same = warp(np.zeros(size), _diagonal(np.ones(size)))
         return same, same
     if kind == "affine" and size <= DENSE:
-        first, second = (Warp(s.mean(axis=0), root_covariance(s)) for s in (s1, s2))
+        first, second = (warp(s.mean(axis=0), root_covariance(s)) for s in (s1, s2))
         return first, second
     # In high dimension only what stands out: of `size` pure noise differences none is expected above the threshold.
     threshold = 1 + np.sqrt(2 * np.log(max(size, 2)))
@@ -58,8 +102,8 @@ def fit_warps(kind: str, s1: np.ndarray, s2: np.ndarray, n_effective: tuple[floa
         stretch = np.log(sd2 / sd1)
         stretch = np.where(np.abs(stretch) > threshold * noise, stretch, 0.0)
     return (
-        Warp(middle - gap / 2, _diagonal(np.exp(-stretch / 2))),
-        Warp(middle + gap / 2, _diagonal(np.exp(stretch / 2))),
+        warp(middle - gap / 2, _diagonal(np.exp(-stretch / 2))),
+        warp(middle + gap / 2, _diagonal(np.exp(stretch / 2))),
     )
 
 
@@ -72,7 +116,7 @@ def fit_link(own: np.ndarray, shared: np.ndarray, n_effective: float) -> Link:
     """Student's t of own [n, p] given shared [n, s]: regression on the shared coordinates that matter."""
     p, s = own.shape[1], shared.shape[1]
     if p == 0:
-        return Link(np.zeros(0), np.zeros((0, s)), np.zeros(0), np.asarray(GAUSSIAN))
+        return link(np.zeros(0), np.zeros((0, s)), np.zeros(0), GAUSSIAN)
     centre, middle = own.mean(axis=0), shared.mean(axis=0)
     slopes = np.zeros((p, s))
     used = relevant(own - centre, shared - middle, n_effective)
@@ -85,7 +129,7 @@ def fit_link(own: np.ndarray, shared: np.ndarray, n_effective: float) -> Link:
     root = _root(residual, dense)
     z = residual / root if root.ndim == 1 else np.linalg.solve(root, residual.T).T
     dof = _best_dof((z**2).sum(axis=1), p)
-    return Link(centre - slopes @ middle, slopes, root * np.sqrt((dof - 2) / dof), np.asarray(dof))
+    return link(centre - slopes @ middle, slopes, root * np.sqrt((dof - 2) / dof), dof)
 
 
 def _root(residual: np.ndarray, dense: bool) -> np.ndarray:
@@ -132,3 +176,18 @@ def _best_dof(squares: np.ndarray, p: int) -> float:
         return float(constant - (dof + p) / 2 * np.mean(np.log1p(shrunk / dof)))
 
     return max(DOFS, key=score)
+
+
+def root_covariance(u: np.ndarray) -> np.ndarray:
+    """A root of the covariance of draws [n, size]: Cholesky in low dimension, standard deviations in high."""
+    n, size = u.shape
+    sd = np.maximum(u.std(axis=0), 1e-10)
+    if size > DENSE or size == 0:
+        return sd
+    correlation = np.atleast_2d(np.corrcoef(u / sd, rowvar=False)) if size > 1 else np.ones((1, 1))
+    correlation = np.nan_to_num(correlation, nan=0.0)
+    # shrinking widens directions in which coordinates are tightly tied, so it is for few draws only
+    weight = n / (n + size) if n < 20 * size else 1.0
+    shrunk = weight * correlation + (1 - weight) * np.eye(size)
+    np.fill_diagonal(shrunk, 1.0)
+    return sd[:, None] * np.linalg.cholesky(shrunk + 1e-9 * np.eye(size))

@@ -1,7 +1,8 @@
-"""Geometric paths between two models over the union of their parameters.
+"""Geometric paths between two densities over the union of their parameters.
 
-log q_tau = (1 - tau) log q_0 + tau log q_1, where each end is a model's log joint times a normalised linking
-density of the parameters it does not have; log Z_1 - log Z_0 is then the log Bayes factor, whatever the link.
+log q_tau = (1 - tau) log q_0 + tau log q_1, where each end is a model's log joint times a normalised link: a density of
+the parameters that it does not have. log Z_1 - log Z_0 is then the log Bayes factor, whatever the links. The paper's
+links are the priors (`direct`); those of the default method are fitted to draws (`paths.fit`).
 """
 
 from __future__ import annotations
@@ -12,41 +13,86 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from numpyro.distributions import Distribution, biject_to
+from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 from numpyro.distributions.transforms import Transform
 
-from crossfade.density.model import Model, Prior, given, log_density, sample_in_order
+from crossfade.density.coordinates import Coordinates, Density
+from crossfade.density.joint import Joint, PriorFactor, as_joint
+from crossfade.density.model import Model, Prior, fresh, sample_in_order
 from crossfade.density.precision import in_float64
+from crossfade.density.sharing import Match, Share, check_data, match, tempered
 from crossfade.types import Array, CrossfadeError, Energy, Sharing, Theta
+
+Point = Any  # parameters by name, or one vector of unconstrained coordinates
+LogDensity = Callable[[Point], Array]
+Start = Callable[[Array], Point]  # key -> a point from which an end can be reached
+
+
+class End(eqx.Module):
+    """One end of a path: log q = the sum of normalised factors (priors and links) and of the rest."""
+
+    factors: tuple[LogDensity, ...]
+    rest: LogDensity  # the log likelihood, or a whole log joint
+
+    def log_density(self, common: list[Array], point: Point) -> Array:
+        if not (common or self.factors):
+            return self.rest(point)
+        factors = jnp.stack([*common, *(factor(point) for factor in self.factors)])
+        # Where a factor is 0, the rest and the factors that depend on it may be undefined (the log of a negative
+        # variance): they have no say there.
+        impossible = jnp.any(factors == -jnp.inf)
+        return jnp.where(impossible, -jnp.inf, jnp.sum(factors) + self.rest(point))
+
+
+class Ends(eqx.Module):
+    """Energies from the two ends, and from what both have in common: evaluated once, it cancels exactly."""
+
+    ends: tuple[End, End]
+    common: tuple[LogDensity, ...] = ()
+
+    def __call__(self, point: Point) -> Energy:
+        common = [factor(point) for factor in self.common]
+        return Energy(*(end.log_density(common, point) for end in self.ends))
 
 
 class Path(eqx.Module):
     """The energies of both ends at a point, and where a chain may start at either end."""
 
-    energy: Callable[[Theta], Energy]
-    start: Callable[[Array], Theta]  # key -> a point from which tau = 0 can be reached
-    start_reverse: Callable[[Array], Theta]  # the same for tau = 1
+    energy: Callable[[Point], Energy]
+    start: Start | None = None  # for tau = 0
+    start_reverse: Start | None = None  # for tau = 1
+
+    def __call__(self, point: Point, tau: Array) -> Array:
+        """log q_tau: a target for chains, as a posterior is."""
+        return self.energy(point).at(tau)
 
 
-class Direct(eqx.Module):
-    """Energies of the direct path; factors equal at both ends are evaluated once and cancel exactly."""
+class Swapped(eqx.Module):
+    """The ends exchanged: log q'_tau = log q_{1 - tau}."""
 
-    common: dict[str, Prior]
-    ends: tuple[dict[str, Prior], dict[str, Prior]]
-    log_likelihoods: tuple[Callable[[Theta], Array], Callable[[Theta], Array]]
+    energy: Callable[[Point], Energy]
 
-    def __call__(self, theta: Theta) -> Energy:
-        common = _log_densities(self.common, theta)
-        return Energy(*(self._end(k, common, theta) for k in (0, 1)))
+    def __call__(self, point: Point) -> Energy:
+        start, end = self.energy(point)
+        return Energy(end, start)
 
-    def _end(self, k: int, common: list[Array], theta: Theta) -> Array:
-        log_priors = jnp.stack([*common, *_log_densities(self.ends[k], theta)])
-        # Where a prior is 0, the likelihood and the priors that depend on it may be undefined (the log of a
-        # negative variance): they have no say there.
-        impossible = jnp.any(log_priors == -jnp.inf)
-        return jnp.where(impossible, -jnp.inf, jnp.sum(log_priors) + self.log_likelihoods[k](theta))
+
+def reverse(path: Path) -> Path:
+    """The path travelled backwards: its log Z difference is minus that of `path`."""
+    inner = path.energy
+    energy = inner.energy if isinstance(inner, Swapped) else Swapped(inner)
+    return Path(energy, path.start_reverse, path.start)
+
+
+class Renamed(eqx.Module):
+    """A function of one model's parameters, read off a point of the union."""
+
+    function: Callable[[Theta], Any]
+    names: tuple[tuple[str, str], ...] = eqx.field(static=True)  # (in the model, in the union)
+
+    def __call__(self, theta: Theta) -> Any:
+        return self.function({own: theta[name] for own, name in self.names})
 
 
 class Ancestral(eqx.Module):
@@ -59,101 +105,111 @@ class Ancestral(eqx.Module):
         return sample_in_order(self.priors, self.names, key)
 
 
-class Swapped(eqx.Module):
-    """The ends exchanged: log q'_tau = log q_{1 - tau}."""
+class Completed(eqx.Module):
+    """A draw of one model's start, with the other model's own parameters from a start of that one."""
 
-    energy: Callable[[Theta], Energy]
+    starts: tuple[Start, Start]
+    names: tuple[tuple[tuple[str, str], ...], ...] = eqx.field(static=True)  # (in the model, in the union), of each
 
-    def __call__(self, theta: Theta) -> Energy:
-        start, end = self.energy(theta)
-        return Energy(end, start)
+    def __call__(self, key: Array) -> Theta:
+        drawn = [start(jax.random.fold_in(key, k)) for k, start in enumerate(self.starts)]
+        return {name: theta[own] for theta, names in zip(drawn, self.names, strict=True) for own, name in names}
 
 
 @in_float64
-def matched(m1: Model, m2: Model) -> Sharing:
-    """Shared parameters are those of one name; they must then have one shape and one kind of support."""
-    of_1, of_2 = _shapes(m1), _shapes(m2)
-    shared = tuple(name for name in m1.names if name in m2.priors)
-    for name in shared:
-        if of_1[name] != of_2[name]:
-            raise CrossfadeError(
-                f"parameter {name!r} is in both models but is {_describe(of_1[name])} in M1 and "
-                f"{_describe(of_2[name])} in M2: rename it in one of them if they are different parameters, "
-                "or give it one shape and support"
-            )
-    return Sharing(
-        shared=shared,
-        only_1=tuple(name for name in m1.names if name not in m2.priors),
-        only_2=tuple(name for name in m2.names if name not in m1.priors),
-        tempered=tuple(name for name in shared if not _equal(m1.priors[name], m2.priors[name])),
-    )
+def direct(m1: Model | Joint, m2: Model | Joint, *, share: Share = None, links: dict[str, Prior] | None = None) -> Path:
+    """The path from M1 to M2 by parameter name; `links` are densities of unshared parameters, by default their priors.
 
-
-def direct(m1: Model, m2: Model, *, links: dict[str, Prior] | None = None) -> Path:
-    """The path from M1 to M2; `links` are normalised densities of unshared parameters, by default their priors."""
-    sharing = matched(m1, m2)
-    if m1.data is not None and m2.data is not None and not np.array_equal(m1.data, m2.data):
-        raise CrossfadeError(
-            f"the two models are of different data ({np.shape(m1.data)} and {np.shape(m2.data)} responses, not all "
-            "equal): a Bayes factor compares models of one data set, so build both from the same rows and scaling"
-        )
+    The prior of what only M2 has, given the shared parameters, is a link of M1's end; it needs priors by parameter.
+    """
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    check_data(j1, j2)
+    matched = match(j1, j2, share)
+    names = union_names(j1, j2, matched)
+    own = [_factors(joint, own, which) for joint, own, which in ((j1, names[0], "M1"), (j2, names[1], "M2"))]
+    only = [{a: b for a, b in own.items() if b not in other.values()} for own, other in (names, names[::-1])]
     links = dict(links or {})
     for name in links:
-        if name not in sharing.only_1 + sharing.only_2:
-            raise CrossfadeError(
-                f"link for {name!r}, which is not an unshared parameter: link only {sharing.only_1 + sharing.only_2}"
-            )
-    end_1 = {**m1.priors, **{name: links.get(name, m2.priors[name]) for name in sharing.only_2}}
-    end_2 = {**m2.priors, **{name: links.get(name, m1.priors[name]) for name in sharing.only_1}}
-    common = {name: prior for name, prior in end_1.items() if _equal(prior, end_2[name])}
-    parts = [common, end_1, end_2]
-    parts += [{name: prior for name, prior in end.items() if name not in common} for end in (end_1, end_2)]
-    common, end_1, end_2, own_1, own_2 = ({name: fresh(prior) for name, prior in part.items()} for part in parts)
-    path = Path(
-        energy=Direct(common, (own_1, own_2), (fresh(m1.log_likelihood), fresh(m2.log_likelihood))),
-        start=Ancestral(end_1, m1.names + sharing.only_2),
-        start_reverse=Ancestral(end_2, m2.names + sharing.only_1),
+        if name not in (*only[0].values(), *only[1].values()):
+            unshared = tuple((*only[0].values(), *only[1].values()))
+            raise CrossfadeError(f"link for {name!r}, which is not an unshared parameter: link only {unshared}")
+    ends: list[dict[str, LogDensity]] = []
+    for k in (0, 1):
+        linked = {name: PriorFactor(links[name], name) for name in only[1 - k].values() if name in links}
+        ends.append(own[k] | {name: own[1 - k][name] for name in only[1 - k].values()} | linked)
+    common = [name for name, factor in ends[0].items() if _equal(factor, ends[1][name])]
+    rests = [_read(_likelihood(j), n) for j, n in zip((j1, j2), names, strict=True)]
+    first, second = (
+        End(tuple(_fresh(factor) for name, factor in end.items() if name not in common), rest)
+        for end, rest in zip(ends, rests, strict=True)
     )
-    _check_scalar(path)
-    return path
+    energy = Ends((first, second), tuple(_fresh(ends[0][name]) for name in common))
+    return Path(energy, *(_start((j1, j2), names, only, links, k) for k in (0, 1)))
 
 
-class Fresh(eqx.Module):
-    """A plain function with a token that no other path has, so that it is compiled anew for every path.
-
-    Compiled programs are found again by the identity of functions, and a function may read data that have changed.
-    """
-
-    function: Callable[[Theta], Any] = eqx.field(static=True)
-    token: object = eqx.field(static=True)
-
-    def __call__(self, theta: Theta) -> Any:
-        return self.function(theta)
-
-    def __str__(self) -> str:
-        return str(self.function)
+def union_names(j1: Joint, j2: Joint, matched: Match) -> tuple[dict[str, str], dict[str, str]]:
+    """The name in the union of every parameter of M1, and of M2: its own, unless the other model has another so named."""
+    if matched.parts:
+        raise CrossfadeError("this method shares whole parameters only: leave elements out of share=")
+    first = {name: name for name in j1.names}
+    second = {b: a for a, b in matched.whole.items()}
+    for name in j2.names:
+        if name not in second:
+            second[name] = f"{name} (M2)" if name in first else name
+    return first, {name: second[name] for name in j2.names}
 
 
-def fresh(function: Any) -> Any:
-    """Modules and distributions carry their data as arguments and are left alone; anything else may hide some."""
-    return function if isinstance(function, eqx.Module | Distribution) else Fresh(function, object())
+def named_sharing(m1: Model | Joint, m2: Model | Joint, share: Share = None) -> Sharing:
+    """What two models share, by parameter."""
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    matched = match(j1, j2, share)
+    only_1 = tuple(name for name in j1.names if name not in matched.whole)
+    only_2 = tuple(name for name in j2.names if name not in matched.whole.values())
+    return Sharing(matched.names(), only_1, only_2, tempered(j1, j2, matched.whole), matched.apart)
 
 
-@in_float64
-def _check_scalar(path: Path) -> None:
-    shapes = jax.eval_shape(lambda key: path.energy(path.start(key)), jax.random.key(0))
-    for model, end in (("M1", shapes.start), ("M2", shapes.end)):
-        if end.shape != ():
-            raise CrossfadeError(
-                f"the log density of {model} has shape {end.shape} and must be one number: sum the log likelihood"
-            )
+def _factors(joint: Joint, names: dict[str, str], which: str) -> dict[str, LogDensity]:
+    """The prior's factors by name in the union."""
+    if joint.factors is None:
+        raise CrossfadeError(
+            f"the prior of {which} is not known parameter by parameter, which this method needs for its links: bring "
+            "the model with from_numpyro, from_pymc or as a crossfade.Model, or use the default method"
+        )
+    return {names[name]: _read(factor, names) for name, factor in joint.factors.items()}
 
 
-def reverse(path: Path) -> Path:
-    """The path travelled backwards: its log Z difference is minus that of `path`."""
-    inner = path.energy
-    energy = inner.energy if isinstance(inner, Swapped) else Swapped(inner)
-    return Path(energy, path.start_reverse, path.start)
+def _likelihood(joint: Joint) -> LogDensity:
+    if joint.log_likelihood is None:
+        return joint.log_joint
+    return fresh(joint.log_likelihood)
+
+
+def _read(function: Any, names: dict[str, str]) -> Any:
+    """The function on points of the union; itself where nothing is renamed."""
+    return function if _is_plain(names) else Renamed(function, tuple(names.items()))
+
+
+def _start(joints: Any, names: Any, only: list[dict[str, str]], links: dict[str, Prior], k: int) -> Start:
+    own, other = joints[k], joints[1 - k]
+    extra = only[1 - k]
+    if own.model is not None and other.model is not None and _is_plain(names[0]) and _is_plain(names[1]):
+        priors = {**own.model.priors, **{name: links.get(name, other.model.priors[name]) for name in extra}}
+        return Ancestral({name: fresh(prior) for name, prior in priors.items()}, own.names + tuple(extra))
+    return Completed((own.start, other.start), (tuple(names[k].items()), tuple(extra.items())))
+
+
+def _is_plain(names: dict[str, str]) -> bool:
+    """Whether nothing is renamed."""
+    return all(a == b for a, b in names.items())
+
+
+def _fresh(factor: Any) -> Any:
+    """Priors that are plain functions are compiled anew for every path, as they may hide data."""
+    return PriorFactor(fresh(factor.prior), factor.name) if isinstance(factor, PriorFactor) else factor
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(eqx.tree_equal(a, b))
 
 
 class Unconstrained(eqx.Module):
@@ -204,46 +260,26 @@ def reparametrise(path: Path, transforms: dict[str, Transform]) -> Path:
     )
 
 
-@in_float64
-def unconstraining(*models: Model) -> dict[str, Transform]:
+def unconstraining(*models: Model | Joint) -> dict[str, Transform]:
     """For each parameter with a bounded support, the bijection from the real line onto it."""
-    transforms: dict[str, Transform] = {}
-    for model in models:
-        first, second = (model.sample_prior(jax.random.key(seed)) for seed in (0, 1))
-        for name in model.names:
-            support = given(model.priors[name], first).support
-            if not _equal(support, given(model.priors[name], second).support):
-                raise CrossfadeError(
-                    f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
-                )
-            if support is not real:
-                transforms[name] = biject_to(support)
-    return transforms
+    places = {name: place for model in models for name, place in as_joint(model).places.items()}
+    return {name: biject_to(support) for name, (_, support) in places.items() if support is not real}
 
 
-def _log_densities(priors: dict[str, Prior], theta: Theta) -> list[Array]:
-    return [log_density(prior, name, theta) for name, prior in priors.items()]
+class AtTheta(eqx.Module):
+    """A function of named parameters, at an unconstrained vector."""
+
+    function: Callable[[Theta], Array]
+    coordinates: Coordinates
+
+    def __call__(self, u: Array) -> Array:
+        return self.function(self.coordinates.theta(u))
 
 
-def _equal(a: Any, b: Any) -> bool:
-    return bool(eqx.tree_equal(a, b))
-
-
-def _shapes(model: Model) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and kind of support of each parameter, found by tracing: nothing is computed."""
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
-
-    def look(key: Array) -> Theta:
-        theta = model.sample_prior(key)
-        for name in model.names:
-            support = type(given(model.priors[name], theta).support).__name__
-            found[name] = (jnp.shape(theta[name]), support)
-        return theta
-
-    jax.eval_shape(look, jax.random.key(0))
-    return found
-
-
-def _describe(shape_and_support: tuple[tuple[int, ...], str]) -> str:
-    shape, support = shape_and_support
-    return f"of shape {shape} with support {support}"
+def from_no_data(joint: Joint) -> Path:
+    """The path from a model's prior to its posterior, over unconstrained vectors: its log ratio is the log likelihood."""
+    empty = joint.without_data()
+    assert joint.log_prior is not None and joint.log_likelihood is not None and empty.log_likelihood is not None
+    where = joint.coordinates
+    rests = [AtTheta(fresh(likelihood), where) for likelihood in (empty.log_likelihood, joint.log_likelihood)]
+    return Path(Ends((End((), rests[0]), End((), rests[1])), (Density(fresh(joint.log_prior), where),)))

@@ -22,7 +22,7 @@ from numpyro.distributions import constraints
 
 from crossfade.data import load
 from crossfade.density.model import Model
-from crossfade.paths.path import matched
+from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import Attempts, attempts, gamma_from
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
@@ -255,7 +255,7 @@ class WeightsAndPrecisions(Block):
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
     """Allocation Gibbs of both mixtures: M1 feels 1 - tau of its data and M2 tau."""
-    if tempered := matched(m1, m2).tempered:
+    if tempered := named_sharing(m1, m2).tempered:
         raise CrossfadeError(f"{tempered} have other priors in M2 than in M1: give both mixtures the same priors")
     priors = {**m1.priors, **m2.priors}
     parts = [_part(priors, prior, (m1, m2)) for prior in priors.values() if isinstance(prior, AllocationPrior)]

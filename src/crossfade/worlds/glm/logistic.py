@@ -11,7 +11,7 @@ import numpy as np
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData
-from crossfade.paths.path import matched
+from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, checked, hmc, normal_priors, vector
@@ -75,7 +75,7 @@ def paper_metropolis(m1: Model, m2: Model) -> Metropolis:
 
     Parameters of M2 alone are tempered by tau, those of M1 alone by 1 - tau; from a model without data everything is.
     """
-    sharing = matched(m1, m2)
+    sharing = named_sharing(m1, m2)
     up, down = sharing.only_2, sharing.only_1
     if isinstance(m1.log_likelihood, NoData):
         up = sharing.only_2 + sharing.shared

@@ -17,7 +17,7 @@ from numpyro import distributions as dist
 from scipy.special import gammaln
 
 from crossfade.density.model import Model, NoData
-from crossfade.paths.path import matched
+from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Gibbs, UniformMetropolis
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.graphical.network import (
@@ -113,7 +113,7 @@ def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = 
 
 def network(m1: Model, m2: Model) -> Network:
     """The closed-form path between two networks (one of them may have seen no data)."""
-    if tempered := matched(m1, m2).tempered:
+    if tempered := named_sharing(m1, m2).tempered:
         raise CrossfadeError(f"{tempered} have other priors in M2 than in M1: give both networks the same df")
     seen = [m.log_likelihood for m in (m1, m2) if not isinstance(m.log_likelihood, NoData)]
     if len({likelihood.order for likelihood in seen}) != 1:

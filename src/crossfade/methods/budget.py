@@ -1,0 +1,44 @@
+"""What the user wants: a standard error, and how much may be spent on it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from crossfade.types import CrossfadeError
+
+TEN_MINUTES = 600.0
+TARGET_SE = 0.05
+
+
+class Asked(NamedTuple):
+    """A standard error of the log Bayes factor, and the most that may be spent."""
+
+    target_se: float = TARGET_SE
+    seconds: float | None = None
+    max_draws: int | None = None  # per posterior or rung, all chains together
+
+
+def asked(target_se: float | None, budget: float | str | None) -> Asked:
+    """From what was typed: seconds, or a text such as "5 min" or "20000 draws"."""
+    target_se = TARGET_SE if target_se is None else target_se
+    if not (isinstance(target_se, int | float) and np.isfinite(target_se) and target_se > 0):
+        raise CrossfadeError(f"target_se = {target_se}: ask for a positive standard error of the log Bayes factor")
+    if budget is None:
+        return Asked(target_se, TEN_MINUTES, None)
+    if isinstance(budget, str):
+        parts = re.fullmatch(r"\s*([\d.,_]+)\s*(s|sec|seconds?|min|minutes?|h|hours?|draws?)\s*", budget)
+        if parts is None:
+            raise CrossfadeError(f'budget = {budget!r}: write it like "90 s", "5 min", "2 h" or "20000 draws"')
+        try:
+            amount = float(parts[1].replace(",", "").replace("_", ""))
+        except ValueError:
+            raise CrossfadeError(f"budget = {budget!r}: {parts[1]!r} is no number") from None
+        if parts[2].startswith("d"):
+            return Asked(target_se, None, int(amount))
+        budget = amount * {"s": 1, "m": 60, "h": 3600}[parts[2][0]]
+    if not (isinstance(budget, int | float) and np.isfinite(budget) and budget > 0):
+        raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
+    return Asked(target_se, float(budget), None)

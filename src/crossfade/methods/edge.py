@@ -1,0 +1,317 @@
+"""An edge: the draws of two posteriors read with each other's densities.
+
+The chains are in two halves. Links and warps are fitted to each half and used on the other, so no draw is used twice.
+Where the two ends barely overlap, rungs of chains of their own are put between.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import gcd
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from crossfade.analysis.bennett import neighbour_overlaps
+from crossfade.analysis.mixing import mixing
+from crossfade.analysis.summary import Summary, from_statistics, statistics
+from crossfade.density.precision import in_float64
+from crossfade.density.sharing import Share, Union, check_data, union
+from crossfade.paths.fit import (
+    WARPS,
+    Fit,
+    completed,
+    fit,
+    fitted_path,
+    links_and_volumes,
+    other_point,
+    root_covariance,
+)
+from crossfade.paths.link import Noise, noise
+from crossfade.sampling.anneal import chain_keys
+from crossfade.sampling.draws import Draws, values
+from crossfade.sampling.hmc import Chains, Tuning, advance, warm_up
+from crossfade.types import CrossfadeError, Leg, Trace
+
+HEADLINE = "mbar"
+GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
+MAX_RUNGS = 24
+KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
+N_GROUPS = 8  # of chains in each half, that are left out one after the other
+PILOT_SEGMENTS = 4  # of draws at a new rung
+
+
+class Rung(NamedTuple):
+    """Draws at one tau, by halves of the chains."""
+
+    tau: float
+    ratio: tuple[np.ndarray, np.ndarray]  # [chain, draw] of log q_1 - log q_0
+    v: tuple[np.ndarray, np.ndarray]  # [chain, draw, union]: the last KEPT of them
+    chains: tuple[Chains, Chains] | None = None  # None at the ends, whose chains are those of the posteriors
+    divergent: float = 0.0  # fraction of trajectories
+
+    @property
+    def n_draws(self) -> int:
+        return self.ratio[0].shape[1]
+
+
+class Edge(NamedTuple):
+    """Two sets of draws, what was fitted to them, and the rungs from one to the other."""
+
+    draws: tuple[Draws, Draws]
+    union: Union
+    seed: int
+    warp: str
+    fits: tuple[Fit, Fit]  # the fit that each half is read with: that of the other half
+    rungs: tuple[Rung, ...]  # the two ends first and last
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        return legs_of(self.rungs)
+
+    def overlaps(self) -> list[float]:
+        """Of neighbouring rungs, the worse of the two halves."""
+        return overlaps(self.rungs)
+
+    def summary(self) -> Summary:
+        """Answer, opinions and checks, with errors that know of the fits: every group of chains is left out of them."""
+        return from_statistics(
+            statistics(self.legs, HEADLINE), [statistics(legs, HEADLINE) for legs in left_out(self)], 2, HEADLINE
+        )
+
+    def quick_summary(self) -> Summary:
+        """The same with the fits held fixed: too sure by what the fits add, but enough to see how far there is to go."""
+        return from_statistics(
+            statistics(self.legs, HEADLINE),
+            [statistics(legs, HEADLINE) for legs in left_out(self, refit=False)],
+            2,
+            HEADLINE,
+        )
+
+
+@in_float64
+def fade(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0, max_rungs: int = MAX_RUNGS) -> Edge:
+    """The edge between two posteriors: fitted, with as many rungs between as their overlap asks for."""
+    check_data(draws_1.joint, draws_2.joint)
+    edge = fitted(draws_1, draws_2, share=share, seed=seed)
+    while min(edge.overlaps()) < GOOD_OVERLAP and len(edge.rungs) < max_rungs:
+        edge = with_rung(edge)
+    return edge
+
+
+@in_float64
+def fitted(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0) -> Edge:
+    """The two ends alone, read in the way whose overlap is best on draws that it was not fitted to."""
+    if draws_1.n_chains != draws_2.n_chains or draws_1.n_chains % 2 or draws_1.n_chains < 4:
+        raise CrossfadeError(
+            f"the draws have {draws_1.n_chains} and {draws_2.n_chains} chains: give both the same even number, 4 or more"
+        )
+    joined = union(draws_1.joint, draws_2.joint, share)
+    edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), ())  # type: ignore[arg-type]
+    if joined.n_shared == 0:
+        return _refitted(edge)
+    found = [_refitted(edge._replace(warp=warp)) for warp in WARPS]
+    scores = [min(own.overlaps()) for own in found]
+    return next(own for own, score in zip(found, scores, strict=True) if score > max(scores) - 0.003)
+
+
+def _refitted(edge: Edge) -> Edge:
+    """Fits to all draws so far, and the two ends read with them."""
+    halves = _halves(edge.draws[0].n_chains)
+    own = [_fit_of(edge, half) for half in halves]
+    edge = edge._replace(fits=(own[1], own[0]))
+    return edge._replace(rungs=tuple(_end(edge, k) for k in (0, 1)))
+
+
+def _halves(n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(n_chains // 2), np.arange(n_chains // 2, n_chains)
+
+
+def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float] | None = None) -> Fit:
+    """The fit to the draws of these chains; `worth` in independent draws, measured unless given."""
+    u = [draws.u[chains] for draws in edge.draws]
+    flat = [own.reshape(-1, own.shape[2]) for own in u]
+    return fit(edge.union, (flat[0], flat[1]), worth or _worth(edge, chains), edge.warp)
+
+
+def _worth(edge: Edge, chains: np.ndarray) -> tuple[float, float]:
+    """How many independent draws those of these chains are worth."""
+    found = []
+    for draws in edge.draws:
+        own = draws.u[chains]
+        n = float(own.shape[0] * own.shape[1])
+        found.append(min(mixing(own[:, :, :20]).typical, n) if own.shape[2] else n)
+    return found[0], found[1]
+
+
+def _noise(edge: Edge, k: int) -> Noise:
+    """What completes the draws of end k by the other model's own coordinates."""
+    own = edge.union.only[1 - k]
+    draws = edge.draws[k]
+    return noise((edge.seed, k), draws.n_chains, draws.n_draws, own.stop - own.start)
+
+
+def _end(edge: Edge, k: int) -> Rung:
+    """The rung at tau = k: posterior draws of model k, completed by the other's link."""
+    ratios, places, random = [], [], _noise(edge, k)
+    for chains, own in zip(_halves(edge.draws[k].n_chains), edge.fits, strict=True):
+        ratio, v = _read(edge, k, chains, own, random)
+        ratios.append(ratio)
+        places.append(v[:, -KEPT:])
+    divergent = edge.draws[k].divergent
+    return Rung(
+        float(k),
+        (ratios[0], ratios[1]),
+        (places[0], places[1]),
+        None,
+        float(divergent.mean()) if divergent.size else 0.0,
+    )
+
+
+def _read(edge: Edge, k: int, chains: np.ndarray, own: Fit, random: Noise) -> tuple[np.ndarray, np.ndarray]:
+    """log q_1 - log q_0 at the draws of end k, and the draws in the union; model k's own density is known already."""
+    draws = edge.draws[k]
+    v = completed(edge.union, own, k, draws.u[chains], random.take(chains))
+    here = draws.log_density[chains] + links_and_volumes(edge.union, own, k, v)
+    there = _log_density(edge, 1 - k, own, v) + links_and_volumes(edge.union, own, 1 - k, v)
+    return (there - here if k == 0 else here - there), v
+
+
+def _log_density(edge: Edge, k: int, own: Fit, v: np.ndarray) -> np.ndarray:
+    """Model k's log density at points v of the union."""
+    found = values(edge.draws[k].density, other_point(edge.union, own, k, v))
+    if np.isnan(found).any():
+        raise CrossfadeError(
+            f"the log joint of M{k + 1} is NaN at a draw of the other end: it must be a number or -inf everywhere. "
+            "Guard the operation that fails (log of 0, division by 0, overflow), or narrow the prior."
+        )
+    return found
+
+
+def overlaps(rungs: tuple[Rung, ...]) -> list[float]:
+    tau = np.array([rung.tau for rung in rungs])
+    found = []
+    for h in (0, 1):
+        try:
+            found.append(neighbour_overlaps(tau, [rung.ratio[h].ravel() for rung in rungs]))
+        except CrossfadeError:  # nothing overlaps at all
+            found.append([0.0] * (len(rungs) - 1))
+    return [min(pair) for pair in zip(*found, strict=True)]
+
+
+@in_float64
+def with_rung(edge: Edge) -> Edge:
+    """One rung more, where neighbours overlap least: half of its chains come from each, so that a gap shows as R-hat."""
+    k = int(np.argmin(edge.overlaps()))
+    left, right = edge.rungs[k : k + 2]
+    tau = middle(left, right)
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(edge.seed), 4), len(edge.rungs))
+    chains = []
+    for h, own in enumerate(edge.fits):
+        near = left.v[h], right.v[h]
+        both = np.concatenate([v.reshape(-1, edge.union.size) for v in near])
+        n = len(near[0])
+        starts = np.where((np.arange(n) % 2 == 0)[:, None], near[0][:, -1], near[1][:, -1])
+        tuning = Tuning(both.mean(axis=0), root_covariance(both), np.full(n, 0.3), 2.2)
+        path = fitted_path((edge.draws[0].density, edge.draws[1].density), edge.union, own)
+        keys = chain_keys(jax.random.fold_in(key, h), n)
+        chains.append(warm_up(Chains(path, np.full(n, tau), keys, starts, tuning), n_windows=2))
+    n = len(left.v[0])
+    none, nowhere = np.zeros((n, 0)), np.zeros((n, 0, edge.union.size))
+    rung = _extended(edge, Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1])), PILOT_SEGMENTS)
+    return edge._replace(rungs=(*edge.rungs[: k + 1], rung, *edge.rungs[k + 1 :]))
+
+
+def middle(left: Rung, right: Rung) -> float:
+    """The tau that halves the thermodynamic length between two rungs, its density taken as linear."""
+    a, b = (np.mean([own.std() if np.isfinite(own).all() else np.inf for own in rung.ratio]) for rung in (left, right))
+    if not np.isfinite([a, b]).all() or min(a, b) <= 0:
+        return (left.tau + right.tau) / 2
+    fraction = 0.5 if abs(a - b) < 1e-9 * a else (np.sqrt((a * a + b * b) / 2) - a) / (b - a)
+    return float(left.tau + np.clip(fraction, 0.02, 0.98) * (right.tau - left.tau))
+
+
+def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
+    """The same chains of a rung, n_segments further."""
+    if n_segments == 0 or rung.chains is None:
+        return rung
+    chains, ratios, places, divergent = [], [], [], 0.0
+    for h, own in enumerate(edge.fits):
+        now, new = advance(rung.chains[h], n_segments)
+        ends = [_log_density(edge, k, own, new.u) + links_and_volumes(edge.union, own, k, new.u) for k in (0, 1)]
+        ratios.append(np.concatenate([rung.ratio[h], ends[1] - ends[0]], axis=1))
+        places.append(np.concatenate([rung.v[h], new.u], axis=1)[:, -KEPT:])
+        chains.append(now)
+        divergent += float(new.divergent.mean()) / 2
+    share = new.u.shape[1] / ratios[0].shape[1]
+    return Rung(
+        rung.tau,
+        (ratios[0], ratios[1]),
+        (places[0], places[1]),
+        (chains[0], chains[1]),
+        share * divergent + (1 - share) * rung.divergent,
+    )
+
+
+@in_float64
+def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
+    """As many draws more per chain at each rung; the ends are fitted anew unless rungs between belong to the old fit."""
+    draws = (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1]))
+    if len(edge.rungs) == 2:
+        return _refitted(edge._replace(draws=draws))
+    between = [_extended(edge, rung, n // segment) for rung, n in zip(edge.rungs[1:-1], n_draws[1:-1], strict=True)]
+    edge = edge._replace(draws=draws)
+    return edge._replace(rungs=(_end(edge, 0), *between, _end(edge, 1)))
+
+
+def left_out(edge: Edge, refit: bool = True) -> list[tuple[Leg, ...]]:
+    """The legs without each group of chains of both models; the fits to that half are made anew without it as well.
+
+    Without a group of half h, half h is read as before, and the other half with the new fit to h. Rungs between were
+    sampled with their fits, which then stay.
+    """
+    halves = _halves(edge.draws[0].n_chains)
+    refit = refit and len(edge.rungs) == 2
+    random = [_noise(edge, k) for k in (0, 1)] if refit else []
+    found = []
+    for h, half in enumerate(halves):
+        worth = _worth(edge, half) if refit else None
+        for group in np.array_split(np.arange(len(half)), min(N_GROUPS, len(half))):
+            kept = np.setdiff1d(np.arange(len(half)), group)
+            rungs = [_without(rung, h, kept) for rung in edge.rungs]
+            if worth is not None:
+                less = (worth[0] * len(kept) / len(half), worth[1] * len(kept) / len(half))
+                own = _fit_of(edge, half[kept], less)
+                for k in (0, 1):
+                    again, _ = _read(edge, k, halves[1 - h], own, random[k])
+                    ratio = (rungs[k].ratio[h], again)
+                    rungs[k] = rungs[k]._replace(ratio=ratio if h == 0 else ratio[::-1])
+            found.append(legs_of(tuple(rungs)))
+    return found
+
+
+def _without(rung: Rung, h: int, kept: np.ndarray) -> Rung:
+    ratio = list(rung.ratio)
+    ratio[h] = ratio[h][kept]
+    return rung._replace(ratio=(ratio[0], ratio[1]))
+
+
+def legs_of(rungs: tuple[Rung, ...]) -> tuple[Leg, ...]:
+    """A trace per half. A rung with more draws than the least is written as several rungs of the same tau."""
+    unit = reduce(gcd, [rung.n_draws for rung in rungs])
+    if unit < min(rung.n_draws for rung in rungs) // 2:  # the user's draws: of odd lengths, cut to the shortest
+        unit = min(rung.n_draws for rung in rungs)
+    legs = []
+    for h in (0, 1):
+        taus: list[float] = []
+        columns: list[np.ndarray] = []
+        for rung in rungs:
+            copies = rung.n_draws // unit
+            taus += [rung.tau] * copies
+            kept = rung.ratio[h][:, rung.n_draws - copies * unit :]
+            columns.append(kept.reshape(len(kept), copies, unit))
+        log_ratio = np.concatenate(columns, axis=1)
+        trace = Trace(np.array(taus), log_ratio, np.ones(log_ratio.shape[:2]), True)
+        legs.append(Leg(f"half {h + 1} of the chains, links fitted to half {2 - h}", 0.5, trace, None))
+    return tuple(legs)
