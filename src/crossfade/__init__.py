@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "compare": "crossfade.api",
     "evidence": "crossfade.api",
+    "load": "crossfade.app.store",
     "METHODS": "crossfade.methods.table",
     "check": "crossfade.doctor",
     "first_look": "crossfade.methods.laplace",

@@ -1,0 +1,49 @@
+"""A run that is done, read with another estimator."""
+
+from __future__ import annotations
+
+from crossfade.app.page import telling
+from crossfade.types import VERDICTS, CrossfadeError, Result
+
+
+def read_with(result: Result, estimator: str) -> Result:
+    """The same run with the number of this estimator as its answer."""
+    if result.about.get("method") == "auto":
+        return _promoted(result, estimator)
+    return _computed(result, estimator)
+
+
+def _promoted(result: Result, estimator: str) -> Result:
+    """Of the default method the stored opinions are taken: their errors know that the links were fitted.
+
+    The traces alone do not, so an error that is computed anew from them would be too small.
+    """
+    answer = result.raw_estimate
+    if estimator == answer.name:
+        return result
+    there = [name for name, opinion in result.opinions.items() if telling(opinion, answer)]
+    if estimator not in there:
+        names = ", ".join([answer.name, *there])
+        raise CrossfadeError(f"this run has no answer by {estimator!r}: choose one of {names}")
+    others = {name: opinion for name, opinion in result.opinions.items() if name != estimator}
+    # Of the other opinions the difference from the new answer, on the same chains, is not stored.
+    known = {answer.name: -result.differences[estimator]} if estimator in result.differences else {}
+    return result._replace(
+        raw_estimate=result.opinions[estimator], opinions={answer.name: answer, **others}, differences=known
+    )
+
+
+def _computed(result: Result, estimator: str) -> Result:
+    from crossfade.analysis.summary import summarise
+
+    found = summarise(result.legs, estimator)
+    # As the methods of the table judge themselves.
+    verdict = VERDICTS[2 if not found.headline.error <= 1 else 1 if found.warnings else 0]
+    return result._replace(
+        raw_estimate=found.headline,
+        verdict=verdict,
+        reasons=found.warnings,
+        opinions=found.opinions,
+        differences=found.differences,
+        checks={} if found.hysteresis is None else {"hysteresis": found.hysteresis},
+    )
