@@ -202,6 +202,11 @@ def test_hostile_names_are_harmless_in_a_notebook():
     assert words(page(run)).count("alert") == 15
 
 
+def test_hostile_names_do_not_steer_the_terminal():
+    text = page(result(about={"M1": "y ~ \x1b[2J\r\u202ex[/red]"}))
+    assert "y ~ \ufffd[2J\ufffd\ufffdx[/red]" in text and "\x1b" not in text
+
+
 def test_the_notebook_takes_nothing_from_elsewhere_and_keeps_its_colours():
     text = html.fragment(result())
     assert "http" not in text and "url(" not in text and "<style" not in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
@@ -51,19 +53,19 @@ def _panel(section: Section) -> Panel:
     for _ in section.lines[:2]:  # more than one have bullets
         body.add_column(overflow="fold")
     for line in section.lines:
-        body.add_row(*(["- "] if len(section.lines) > 1 else []), Text(line))
-    title = Text(section.title, style=f"bold {colour}")
+        body.add_row(*(["- "] if len(section.lines) > 1 else []), _plain(line))
+    title = _plain(section.title, f"bold {colour}")
     return Panel(body, title=title, title_align="left", border_style=colour, padding=(0, 1))
 
 
 def _part(section: Section) -> Group:
     parts: list[RenderableType] = []
     if section.title:
-        parts.append(Rule(Text(section.title, style="bold"), align="left", style="dim", characters="-"))
+        parts.append(Rule(_plain(section.title, "bold"), align="left", style="dim", characters="-"))
     if section.rows:
         parts.append(_table(section))
-    parts += [Text(line, style="bold") for line in section.lines]
-    parts += [Text(section.note, style="dim")] if section.note else []
+    parts += [_plain(line, "bold") for line in section.lines]
+    parts += [_plain(section.note, "dim")] if section.note else []
     return Group(*parts)
 
 
@@ -72,7 +74,7 @@ def _table(section: Section) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=any(titles))
     for i, column in enumerate(section.columns):
         table.add_column(
-            Text(column.title),
+            _plain(column.title),
             justify="right" if column.numbers else "left",
             style="" if i else "cyan",
             min_width=LABEL_WIDTH if i == 0 and len(titles) < 4 else None,  # so that tables of one page line up
@@ -80,6 +82,10 @@ def _table(section: Section) -> Table:
             overflow="fold",
         )
     for row in section.rows:
-        first, *rest = (Text(cell) for cell in row.cells)
-        table.add_row(first, *rest, style=STYLES[row.style])
+        table.add_row(*map(_plain, row.cells), style=STYLES[row.style])
     return table
+
+
+def _plain(words: str, style: str = "") -> Text:
+    """A column of a file may be called anything; nothing in its name may steer the terminal."""
+    return Text("".join("\ufffd" if category(letter) in ("Cc", "Cf") else letter for letter in words), style=style)
