@@ -68,6 +68,14 @@ def test_the_answer_s_own_estimator_changes_nothing(path):
     assert estimate(path, "--with", "mbar").stdout == estimate(path).stdout
 
 
+def test_between_two_rungs_bar_is_mbar():
+    ends = EQUILIBRIUM._replace(tau=np.array([0.0, 1.0]), log_ratio=EQUILIBRIUM.log_ratio[:, :2])
+    run = of_default(opinions={}, legs=(Leg("half 1", 1.0, ends, None),))
+    assert read_with(run, "bar") == run._replace(raw_estimate=Estimate(2.0, 0.5, 9.0, "bar"))
+    with pytest.raises(CrossfadeError, match="no answer by 'bar': choose one of mbar"):
+        read_with(of_default(opinions={}), "bar")  # there are three
+
+
 @pytest.mark.parametrize("name", ["crooks", "jarzynski", "trapezoid", "magic"])
 def test_an_opinion_that_is_not_there_or_says_nothing_is_refused(path, name):
     refused = estimate(path, "--with", name)
