@@ -12,7 +12,8 @@ from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
 from crossfade import check
-from crossfade.app.checkup import print_checkup
+from crossfade.app import checkup as checkups
+from crossfade.app.terminal import show
 from crossfade.bridges.log_joint import from_log_joint, from_numpy_log_joint
 from crossfade.density.joint import as_joint, flat
 from crossfade.density.model import Model
@@ -83,7 +84,7 @@ def test_a_healthy_pair_passes_everything(capsys):
     assert ("both", "same data") in names and ("both", "two ways") in names
     assert not any("not looked at" in found.message for found in checkup.findings)
     assert "M2: placebo" in said
-    print_checkup(checkup)
+    show(*checkups.page(checkup))
     assert "Findings: 14 fine." in capsys.readouterr().out
 
 

@@ -16,6 +16,7 @@ _HOME = {
     "sample": "crossfade.api",
     "restored_draws": "crossfade.api",
     "fade": "crossfade.methods.edge",
+    "load": "crossfade.app.store",
     "METHODS": "crossfade.methods.table",
     "check": "crossfade.doctor",
     "first_look": "crossfade.methods.laplace",

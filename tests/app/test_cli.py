@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crossfade.app import arguments, cli, store
+from crossfade.app.words import with_error
 from crossfade.data import load
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
@@ -58,7 +59,7 @@ def test_compare_prints_the_page(sweep):
         "95 % interval",
         "for M2",
         "p(M2 | data)",
-        "hysteresis",
+        "both ways differ by",
         "crooks",
         "NETI-DIFF, 2,000 iterations x 8 chains, seed 0",
         "Stored in",
@@ -86,17 +87,18 @@ def test_the_same_seed_gives_the_same_answer(folder, sweep):
     assert store.load(stored).log_bayes_factor == first.log_bayes_factor
 
 
-def test_estimate_shows_the_stored_run(folder, sweep):
+def test_estimate_and_print_show_the_page_of_the_run(folder, sweep):
+    page = sweep.stdout[: sweep.stdout.index("\nStored in")]
     shown = run("estimate", folder / "sweep.nc")
-    assert shown.exit_code == 0
-    assert shown.stdout.rstrip() == sweep.stdout[: sweep.stdout.index("Stored in")].rstrip()
+    assert shown.exit_code == 0 and shown.stdout == page
+    assert f"{store.load(folder / 'sweep.nc')}\n" == page
 
 
 def test_estimate_with_another_estimator(folder, sweep):
     result = store.load(folder / "sweep.nc")
     shown = words(run("estimate", folder / "sweep.nc", "--with", "crooks").stdout)
     assert "M2 over M1 (crooks)" in shown and "trapezoid" in shown
-    assert f"log Bayes factor {cli.with_error(result.opinions['crooks'])}" in shown
+    assert f"log Bayes factor {with_error(result.opinions['crooks'])}" in shown
 
 
 def test_estimate_refuses_an_illegal_pair_and_names_the_legal_ones(folder, sweep):
@@ -149,7 +151,7 @@ def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
     assert shown.exit_code == 0, shown.output
     assert asked.pop("say") and asked == {"target_se": 0.005, "seed": 0}
     page = words(shown.stdout)
-    assert "Verdict: trustworthy" in page and "closed form, which gives 8.8571" in page
+    assert "Verdict: trustworthy" in page and "exact log Bayes factor can be computed: it is 8.8571" in page
     away = float(page.split("standard errors away")[0].split()[-1])
     assert away < 4
 
@@ -176,8 +178,10 @@ def test_models_in_a_file_and_a_stored_answer(tmp_path, monkeypatch):
     assert "Verdict: trustworthy" in words(shown.stdout) and "only in M2 nothing" in words(shown.stdout)
     stored = store.load(tmp_path / "run.nc")
     assert stored.log_bayes_factor.value == pytest.approx(-0.9279, abs=4 * stored.log_bayes_factor.error)
-    assert stored.verdict == "trustworthy" and stored.posteriors[0]["mu"].ndim == 2
-    assert "Verdict: trustworthy" in words(run("estimate", tmp_path / "run.nc").stdout)
+    assert stored.verdict == "trustworthy" and stored.posteriors["M1"].posterior["mu"].ndim == 2
+    assert shown.stdout.startswith(f"{stored}\n\nStored in")
+    opinion = stored.opinions.get("bar", stored.raw_estimate)
+    assert f"{with_error(opinion)} of M2 over M1 (bar)" in run("estimate", tmp_path / "run.nc", "--with", "bar").stdout
     for name, message in (
         (f"{models}:m3", "has no 'm3'"),
         (f"{models}:number", "is a int"),
@@ -188,18 +192,19 @@ def test_models_in_a_file_and_a_stored_answer(tmp_path, monkeypatch):
         assert refused.exit_code == 2 and message in words(refused.stderr), refused.output
 
 
-def test_without_an_answer_no_number_is_printed(folder, monkeypatch):
+@pytest.mark.parametrize("method", ["auto", "NETI"])
+def test_without_an_answer_no_number_is_printed(folder, monkeypatch, method):
     import crossfade.api  # noqa: F401 - so that there is something to replace
 
     part = Trace(np.array([0.0, 1.0]), np.zeros((4, 2, 5)), np.ones((4, 2)), True)
     bad = Result(
-        Estimate(7.654, 0.01, 9, "mbar"), {}, None, (), (Leg("half 1", 0.5, part, None),), Sharing((), (), (), ()),
-        {"method": "auto"}, {}, "do not use", ("The chains of M1 have not found the same place.",),
+        Estimate(7.654, 0.01, 9, "mbar"), "do not use", ("The chains of M1 disagree. Run them longer.",), {}, {}, {},
+        (Leg("half 1", 0.5, part, None),), Sharing((), (), ()), {"method": method},
     )  # fmt: skip
     monkeypatch.setattr(sys.modules["crossfade.api"], "compare", lambda *_, **__: bad)
     shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z")
     assert shown.exit_code == 3
-    assert "Verdict: do not use" in shown.stdout and "have not found the same place" in shown.stdout
+    assert "Verdict: do not use" in shown.stdout and "The chains of M1 disagree." in shown.stdout
     assert "7.65" not in shown.stdout and "Answer" not in shown.stdout
 
 

@@ -1,14 +1,12 @@
 """Pictures and the table of a prior's scale: they say what the numbers say, and refuse with a way out."""
 
-import io
 import sys
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from crossfade.app import plots
-from crossfade.app.sensitivity_table import print_sensitivity, sensitivity_report
+from crossfade.app import plots, terminal
+from crossfade.app import sensitivity as pages
 from crossfade.methods.sensitivity import Sensitivity
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
@@ -23,10 +21,9 @@ def curve(*values: float, k: tuple[float, ...] | None = None) -> Sensitivity:
 
 
 def page(sensitivity: Sensitivity) -> str:
-    out = io.StringIO()
-    Console(file=out, width=80, markup=False, highlight=False).print(sensitivity_report(sensitivity))
-    assert max(map(len, out.getvalue().splitlines())) <= 80
-    return " ".join(out.getvalue().split())
+    written = terminal._written(pages.page(sensitivity), terminal.console(coloured=False))
+    assert max(map(len, written.splitlines())) <= 80
+    return " ".join(written.split())
 
 
 def test_the_table_says_where_the_answer_changes():
@@ -45,7 +42,7 @@ def test_the_table_says_how_far_the_answer_stands(capsys):
     assert "None of these scales" in page(curve(1.0, 0.5, k=(0.9, np.inf)))
     assert "changes sides within a part from x 0.5 to x 2 that" in page(curve(1.0, 0.1, -1.0, k=(0.1, 0.9, 0.1)))
     assert "Reliable at x 1 alone" in page(curve(-np.inf, 0.5))
-    print_sensitivity(curve(1.0, 0.5))
+    terminal.show(*pages.page(curve(1.0, 0.5)))
     assert "Prior of group[T.b]" in capsys.readouterr().out
 
 
@@ -82,7 +79,7 @@ def trace(tau, *, n_draws: int = 40, equilibrium: bool = True, gap: float = 0.0)
 
 
 def result(*legs: Leg) -> Result:
-    return Result(Estimate(0.0, 0.1, 15.0, "mbar"), {}, None, (), legs, Sharing((), (), (), ()), {})
+    return Result(Estimate(0.0, 0.1, 15.0, "mbar"), "weak", (), {}, {}, {}, legs, Sharing((), (), ()), {})
 
 
 PATHS = {
@@ -99,6 +96,8 @@ def test_a_path_is_drawn(case, tmp_path):
     legs = [Leg(f"leg {i}", sign, own, None) for i, (sign, own) in enumerate(PATHS[case])]
     plots.plot_path(result(*legs), tmp_path / "path.png")
     assert (tmp_path / "path.png").read_bytes().startswith(PNG)
+    plots.plot_path(result(*legs)._replace(verdict="do not use"), tmp_path / "none.png")
+    assert case == "two legs" or (tmp_path / "none.png").read_bytes() != (tmp_path / "path.png").read_bytes()
 
 
 def test_overlaps_are_those_of_the_rungs():

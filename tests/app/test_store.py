@@ -10,6 +10,7 @@ import pytest
 import xarray
 
 from crossfade.app import store
+from crossfade.app.words import with_error
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 
@@ -25,25 +26,26 @@ def trace(seed: int, *, n_chains=4, n_rungs=30, n_draws=1, extra=False) -> Trace
 
 def posterior(seed: int, scalar: str, *others: str) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    shapes = [(), (2,), (2, 3), (1,)]
+    shapes = [(), (2,), (2, 3), (1,), ()]
     return {name: rng.normal(size=(4, 6, *shape)) for name, shape in zip((scalar, *others), shapes, strict=False)}
 
 
 def result(**changes) -> Result:
     run = Result(
-        log_bayes_factor=Estimate(8.8571, 0.008, 15.0, "trapezoid"),
+        raw_estimate=Estimate(8.8571, 0.008, 15.0, "trapezoid"),
+        verdict="weak",
+        reasons=("The standard error is 0.2: σ > 3.", "Rungs 0 and 1 overlap too little: 1 < 2."),
         opinions={
             "bar": Estimate(8.86, 0.01, 15.0, "bar"),
             "jarzynski": Estimate(np.inf, np.nan, 3.0, "Jarzynski"),
         },
-        hysteresis=Estimate(-0.01, 0.02, 30.0, "hysteresis"),
-        warnings=("first warning: σ > 3", "second"),
+        differences={"bar": Estimate(0.003, 0.001, 15.0, "bar - trapezoid")},
+        checks={"hysteresis": Estimate(-0.01, 0.02, 30.0, "hysteresis"), "slope": Estimate(1.01, 0.02, 30.0)},
         legs=(
             Leg("no data → M1 / prior", -1.0, trace(1, n_draws=5, extra=True), None),
             Leg("no data → M2", 0.5, trace(2), trace(3)),
         ),
-        sharing=Sharing(("Intercept", "variance"), ("x",), (), ("Intercept",)),
-        differences={"bar": Estimate(0.003, 0.001, 15.0, "bar - trapezoid")},
+        sharing=Sharing(("Intercept", "variance"), ("x",), (), ("Intercept",), ("b is not shared: <reason>.",)),
         about={
             "method": "NETI",
             "n_iter": np.int64(64000),
@@ -51,10 +53,10 @@ def result(**changes) -> Result:
             "ladder": np.array([0.0, 1.0]),
             "nested": {"a": [1], "b": {"c": [None, True, "σ", 0.1, {}]}},
             "notes": [],
+            "dims": {"a": ["group"], "I(x / 2)": ["group", "time"]},
+            "coords": {"group": ["<b>", "/"], "time": [0.5, 1.5, 2.5]},
         },
-        verdict="weak",
-        reasons=("The standard error is 0.2.", "Rungs 0 and 1 hardly overlap: 1 < 2."),
-        posteriors=(posterior(4, "b", "a", "I(x / 2)"), posterior(5, "group[T.b]", "chain", "/", "parameter_1")),
+        draws=(posterior(4, "b", "a", "I(x / 2)"), posterior(5, "group[T.b]", "chain", "/", "parameter_1", "")),
     )
     return run._replace(**changes)
 
@@ -76,14 +78,14 @@ def test_round_trip_is_lossless(tmp_path):
     back = store.load(tmp_path / "run.nc")
     expected_about = {**run.about, "n_iter": 64000, "ladder": [0.0, 1.0]}
     assert same(run._replace(about=expected_about), back)
-    assert not same(run, back._replace(warnings=()))  # the comparison itself can fail
+    assert not same(run, back._replace(reasons=()))  # the comparison itself can fail
     assert not same(run.legs, back.legs[:1])
-    assert not same(run, back._replace(posteriors=(back.posteriors[0], {})))
+    assert not same(run, back._replace(draws=(back.draws[0], {})))
 
 
 def test_round_trip_without_the_optional_parts(tmp_path):
-    run = result(opinions={}, hysteresis=None, warnings=(), legs=(Leg("M1 → M2", 1.0, trace(1), None),), about={})
-    run = run._replace(verdict="", reasons=(), posteriors=({}, posterior(1, "a")))
+    run = result(opinions={}, differences={}, checks={}, legs=(Leg("M1 → M2", 1.0, trace(1), None),), about={})
+    run = run._replace(reasons=(), draws=({}, posterior(1, "a")))
     store.save(run, tmp_path / "run.nc")
     assert same(run, store.load(tmp_path / "run.nc"))
 
@@ -93,34 +95,59 @@ def test_a_sign_may_be_a_whole_number(tmp_path):
     assert store.load(tmp_path / "run.nc").legs[0].sign == 1.0
 
 
+def stored(name: str, folder: Path) -> Path:
+    path = folder / name
+    path.write_bytes(gzip.decompress(Path(__file__).with_name(f"{name}.gz").read_bytes()))
+    return path
+
+
 def test_a_run_of_the_first_format_still_loads(tmp_path):
     """Written before there were verdicts and posterior draws."""
-    (tmp_path / "old.nc").write_bytes(gzip.decompress(Path(__file__).with_name("format_1.nc.gz").read_bytes()))
-    back = store.load(tmp_path / "old.nc")
-    assert back.log_bayes_factor == Estimate(1.5, 0.1, 1.0, "trapezoid")
+    back = store.load(stored("format_1.nc", tmp_path))
+    assert back.log_bayes_factor == back.raw_estimate == Estimate(1.5, 0.1, 1.0, "trapezoid")
     assert [leg.sign for leg in back.legs] == [-1.0, 1.0]
-    assert (back.verdict, back.reasons, back.posteriors) == ("", (), ({}, {}))
-    with h5py.File(tmp_path / "old.nc", "r+") as file:
+    assert (back.verdict, back.reasons, back.checks, back.draws) == ("weak", ("a warning",), {}, ({}, {}))
+    assert "Verdict: weak" in str(back)
+
+
+def test_a_run_of_the_second_format_still_loads(tmp_path):
+    """Of the default method, y ~ x and y ~ z of the radiata data; its draws were cut to 4 chains of 10."""
+    back = store.load(stored("format_2.nc", tmp_path))
+    assert with_error(back.log_bayes_factor) == "6.8046 ± 0.0037" and list(back.differences) == list(back.opinions)
+    assert (back.verdict, back.reasons) == ("trustworthy", ())
+    assert list(back.checks) == ["hysteresis"] and back.hysteresis.value == pytest.approx(0.0237, abs=1e-4)
+    assert back.sharing == Sharing(("variance", "Intercept"), ("x",), ("z",), ())
+    assert back.posteriors["M2"].posterior["z"].shape == (4, 10)
+    store.save(back, tmp_path / "new.nc")
+    assert same(back, store.load(tmp_path / "new.nc"))
+
+
+@pytest.mark.parametrize("name", ["format_1.nc", "format_2.nc"])
+def test_an_old_run_is_still_checked(name, tmp_path):
+    path = stored(name, tmp_path)
+    with h5py.File(path, "r+") as file:
         file["leg_0/forward/tau"][1] = 0.4
     with pytest.raises(CrossfadeError, match=r"damaged.*digest"):
-        store.load(tmp_path / "old.nc")
+        store.load(path)
 
 
 def test_other_tools_find_the_posterior_draws(tmp_path):
     run = result()
     store.save(run, tmp_path / "run.nc")
-    with xarray.open_dataset(tmp_path / "run.nc", group="posterior_1", engine="h5netcdf") as found:
+    with xarray.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as tree:
+        found = tree["M1"].posterior
         assert found["b"].dims == ("chain", "draw")
-        assert found["a"].dims == ("chain", "draw", "a_dim_0")
+        assert found["a"].dims == ("chain", "draw", "group")
+        assert list(found["group"].values) == ["<b>", "/"]
         assert found["a"].dtype == np.float64
         np.testing.assert_array_equal(found["draw"], np.arange(6))
-        np.testing.assert_array_equal(found["a"], run.posteriors[0]["a"])
+        np.testing.assert_array_equal(found["a"], run.draws[0]["a"])
     with h5py.File(tmp_path / "run.nc") as file:
-        assert file["posterior_1/a"].compression == "gzip"
+        assert file["M1/posterior/a"].compression == "gzip"
 
 
 def test_long_texts_fit(tmp_path):
-    run = result(warnings=("w" * 100_000,), about={"note": "n" * 200_000})
+    run = result(reasons=("w" * 100_000,), about={"note": "n" * 200_000})
     store.save(run, tmp_path / "run.nc")
     assert same(run, store.load(tmp_path / "run.nc"))
 
@@ -132,7 +159,7 @@ def test_the_file_says_what_it_is_and_is_compressed(tmp_path):
     with h5py.File(tmp_path / "run.nc") as file:
         assert (file.attrs["kind"], file.attrs["format"], file.attrs["crossfade_version"]) == (
             "crossfade run",
-            2,
+            3,
             "0.1.0",
         )
     assert (tmp_path / "run.nc").stat().st_size < still.log_ratio.nbytes / 2
@@ -172,7 +199,7 @@ def test_files_that_are_no_runs(tmp_path):
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     store.save(result(), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "a") as file:
-        file.attrs["format"], file.attrs["crossfade_version"] = 3, "9.9"
+        file.attrs["format"], file.attrs["crossfade_version"] = 4, "9.9"
     with pytest.raises(CrossfadeError, match=r"written by crossfade 9.9.*upgrade crossfade"):
         store.load(tmp_path / "run.nc")
 
@@ -209,7 +236,7 @@ def test_a_run_with_a_part_missing_is_damaged(tmp_path):
 
 def test_one_flipped_bit_in_a_short_variable_is_noticed(tmp_path):
     """Of tau and of an estimate, which have no checksum of HDF5's own, and of draws that were written over."""
-    for name in ("leg_0/forward/tau", "estimates/value", "posterior_2/group[T.b]"):
+    for name in ("leg_0/forward/tau", "estimates/value", "M2/posterior/group[T.b]"):
         path = tmp_path / "run.nc"
         store.save(result(), path)
         with h5py.File(path, "r+") as file:

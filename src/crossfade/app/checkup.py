@@ -1,33 +1,19 @@
-"""The doctor's findings as a table."""
+"""The doctor's findings as a page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from crossfade.app.table import console
+from crossfade.app.page import BAD, FAINT, Column, Row, Section
 
 if TYPE_CHECKING:
     from crossfade.doctor import Checkup
 
-STYLES = {"fine": "green", "BAD": "bold red", "-": "dim"}
+STYLES = {"fine": "", "BAD": BAD, "-": FAINT}
 
 
-def print_checkup(checkup: Checkup) -> None:
-    console().print(page(checkup))
-
-
-def page(checkup: Checkup) -> RenderableType:
+def page(checkup: Checkup) -> tuple[Section, ...]:
     """A row per finding, and the sum of them."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for title in ("", "model", "check"):
-        table.add_column(title, style="cyan", no_wrap=True)
-    table.add_column("finding", overflow="fold", ratio=1)
-    for found in checkup.findings:
-        mark = Text(found.mark, style=STYLES[found.mark])
-        table.add_row(mark, found.model, found.name, Text(found.message, style="" if found.ok else "bold"))
-    summary = Text(f"Findings: {checkup.summary}.", style="green" if checkup.ok else "bold red")
-    return Group(table, Text(), summary)
+    rows = [Row((found.mark, found.model, found.name, found.message), STYLES[found.mark]) for found in checkup.findings]
+    columns = tuple(Column(title) for title in ("", "model", "check", "finding"))
+    return Section(columns=columns, rows=tuple(rows)), Section(lines=(f"Findings: {checkup.summary}.",))

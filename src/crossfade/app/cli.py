@@ -11,10 +11,12 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
+from crossfade.app.page import page
 from crossfade.app.paper import paper
 from crossfade.app.process import keep_compiled, progress
-from crossfade.app.table import NO_ANSWER, console, number, report, with_error
-from crossfade.types import CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
+from crossfade.app.terminal import console, show
+from crossfade.app.words import number, with_error
+from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
 # Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
 METHODS = (
@@ -72,9 +74,9 @@ def demo() -> None:
 
     out = console()
     out.print(
-        "What predicts the strength of 42 boards of radiata pine better: their density (M1), or their "
-        "density adjusted for resin (M2)? Draws of both posteriors are completed to one space, so that each can "
-        "be read with the density of the other; Bennett's ratio of the two is the Bayes factor.\n"
+        "The strength of 42 boards of radiata pine was measured. Does their density predict it better (M1), or their "
+        "density adjusted for the resin in them (M2)? crossfade draws parameters of both models given the data, and "
+        "computes from the draws how much better M2 predicts the data than M1: the Bayes factor.\n"
     )
     m1, m2 = linear.radiata()
     result = run(m1, m2, target_se=0.005, seed=0, say=progress())
@@ -85,13 +87,13 @@ def demo() -> None:
         "scale": "covariates centred",
         "prior": "intercept ~ N(3000, variance/0.06), slope ~ N(185, variance/6); 1/variance ~ Gamma(3, rate 180000)",
     }
-    out.print(report(result._replace(about={**result.about, **about})))
+    _print(result._replace(about={**result.about, **about}))
     exact = linear.log_evidence(m2) - linear.log_evidence(m1)
     estimate = result.log_bayes_factor
-    off = (estimate.value - exact) / estimate.error
+    off = abs(estimate.value - exact) / estimate.error
     out.print(
-        f"\nThis pair has a closed form, which gives {number(exact, 1e-3)}. "
-        f"The estimate, {with_error(estimate)}, is {abs(off):.1f} standard errors away from it."
+        f"\nFor these two models the exact log Bayes factor can be computed: it is {number(exact, 1e-3)}. "
+        f"The estimate above, {with_error(estimate)}, is {off:.1f} standard errors away from it."
     )
 
 
@@ -165,8 +167,8 @@ def compare(
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
-            warning = "the run was stopped before its end, so there is no answer in it"
-            store.save(unanswered(legs, {**settings, **about, "unfinished": True}, warning), out)
+            reason = "The run was stopped before its end, so there is no answer in it. Compare again."
+            store.save(unanswered(legs, {**settings, **about, "unfinished": True}, reason), out)
             raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
         raise
     except NoAnswer as error:
@@ -177,12 +179,18 @@ def compare(
     result = result._replace(about={**result.about, **about})
     if out is not None:
         store.save(result, out)
-    console().print(report(result))
-    if out is not None:
-        console().print(f"Stored in {out}; look at it again with: crossfade estimate {out}")
-    if result.verdict == NO_ANSWER:
-        raise typer.Exit(3)
+    stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
+    _print(result, stored)
     _look_further(m1, m2, result, sensitivity, plot)
+
+
+def _print(result: Result, after: str = "") -> None:
+    """The page; exit code 3 if there is no answer on it."""
+    show(*page(result))
+    if after:
+        console().print(after)
+    if result.verdict == DO_NOT_USE:
+        raise typer.Exit(3)
 
 
 def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
@@ -192,11 +200,11 @@ def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path
 
             plot_path(result, plot)
         return
-    from crossfade.app.sensitivity_table import print_sensitivity
+    from crossfade.app import sensitivity
     from crossfade.methods.sensitivity import prior_sensitivity
 
     curve = prior_sensitivity(m1, m2, result, name)
-    print_sensitivity(curve)
+    show(*sensitivity.page(curve))
     if plot is not None:
         from crossfade.app.plots import plot_sensitivity
 
@@ -220,12 +228,12 @@ def doctor(
 
     keep_compiled()
     m1, m2, _ = pair(what, family, scaling, Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd))
-    from crossfade.app.checkup import print_checkup
+    from crossfade.app import checkup
     from crossfade.doctor import check
 
-    checkup = check(m1, m2, seed=seed, say=progress())
-    print_checkup(checkup)
-    if not checkup.ok:
+    found = check(m1, m2, seed=seed, say=progress())
+    show(*checkup.page(found))
+    if not found.ok:
         raise typer.Exit(3)
 
 
@@ -238,31 +246,22 @@ def estimate(
     from crossfade.app import store
 
     result = store.load(run)
-    if result.about.get("unfinished") or (with_ is None and math.isnan(result.log_bayes_factor.value)):
-        raise CrossfadeError(f"{run}: {'; '.join(result.warnings)}")
+    if result.about.get("unfinished") or (with_ is None and math.isnan(result.raw_estimate.value)):
+        raise CrossfadeError(f"{run}: {' '.join(result.reasons)}")
     if with_ is not None:
-        from crossfade.analysis.summary import summarise
+        from crossfade.app.again import read_with
 
-        headline, opinions, differences, hysteresis, warnings = summarise(
-            result.legs, with_, float(result.about.get("correlation") or 0.0)
-        )
-        result = result._replace(
-            log_bayes_factor=headline,
-            opinions=opinions,
-            differences=differences,
-            hysteresis=hysteresis,
-            warnings=warnings,
-        )
-    console().print(report(result))
+        result = read_with(result, with_)
+    _print(result)
 
 
 app.command()(paper)
 
 
-def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], warning: str) -> Result:
+def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], reason: str) -> Result:
     """Traces, and no answer."""
     none = Estimate(math.nan, math.nan, math.nan, "none")
-    return Result(none, {}, None, (warning,), legs, Sharing((), (), (), ()), about)
+    return Result(none, DO_NOT_USE, (reason,), {}, {}, {}, legs, Sharing((), (), ()), about)
 
 
 def _kept(stop: KeyboardInterrupt) -> str:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from crossfade.app.process import keep_compiled, progress
-from crossfade.app.table import console
+from crossfade.app.terminal import console
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:

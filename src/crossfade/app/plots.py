@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossfade.app.store import check_folder
-from crossfade.app.table import with_error
-from crossfade.types import CrossfadeError, Leg, Result, Trace
+from crossfade.app.words import with_error
+from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
 if TYPE_CHECKING:
     from crossfade.methods.sensitivity import Sensitivity
@@ -147,10 +147,11 @@ def plot_path(result: Result, path: str | Path) -> None:
             axis = gap_axis = figure.subplots()
         for k, leg in enumerate(legs):
             _draw_leg(axis, leg, COLOURS[k % len(COLOURS)], (k - (len(legs) - 1) / 2) * 0.012 * one_path)
-        if one_path:
+        if one_path and result.verdict != DO_NOT_USE:
             estimate = result.log_bayes_factor
             label = f"log Bayes factor {with_error(estimate)}, the mean over tau"
             axis.axhline(estimate.value, color=INK, linewidth=1, linestyle=(0, (5, 4)), zorder=0, label=label)
+        if one_path:
             axis.axhline(0, color=PALE, linewidth=0.8, zorder=0)
         ends = ("M1", "M2") if one_path else ("start", "end")
         gap_axis.set_xticks([0, 0.25, 0.5, 0.75, 1], [ends[0], "¼", "½", "¾", ends[1]])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from crossfade.app.table import console
+from crossfade.app.terminal import console
 
 
 def progress() -> Callable[[str], None]:

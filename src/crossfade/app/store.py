@@ -1,11 +1,13 @@
 """Runs on disk: one netCDF file, an xarray DataTree, readable by anything that reads netCDF.
 
-/            attributes: what and which version; `about`, `warnings`, `sharing`, `verdict`, `reasons`: JSON text
+/            attributes: what and which version; `about`, `verdict`, `reasons`, `sharing`: JSON text
 /estimates   value, error, dof, name of every estimate; `role` and `key` say which one it is
 /leg_0 ...   attributes name, sign
 /leg_0/forward, /leg_0/reverse   tau, log_ratio, acceptance; attribute equilibrium
 /leg_0/forward/extra             what else was recorded
-/posterior_1, /posterior_2       draws of M1 and M2 by parameter (chain, draw, ...), as ArviZ has them
+/M1/posterior, /M2/posterior     draws by parameter (chain, draw, ...), as ArviZ has them
+
+Format 1 had neither verdict nor draws; 2 had `warnings` beside the reasons, and the draws in /posterior_1 and _2.
 """
 
 from __future__ import annotations
@@ -19,13 +21,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossfade import __version__
-from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
+from crossfade.app.tree import MODELS, datasets
+from crossfade.types import (
+    DO_NOT_USE,
+    TRUSTWORTHY,
+    WEAK,
+    CrossfadeError,
+    Estimate,
+    Leg,
+    Posterior,
+    Result,
+    Sharing,
+    Trace,
+)
 
 if TYPE_CHECKING:
     import xarray
 
 KIND = "crossfade run"
-FORMAT = 2  # 1 had no verdict, no reasons and no posterior draws
+FORMAT = 3
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -65,8 +79,8 @@ def load(path: str | Path) -> Result:
                     f"{path} was written by crossfade {tree.attrs['crossfade_version']} in a newer format "
                     f"than this version, {__version__}, can read: upgrade crossfade"
                 )
-            result = _from_tree(tree)
-            if _digest(result, int(tree.attrs["format"])) != tree.attrs["digest"]:
+            result, said = _from_tree(tree)
+            if _digest(result, said) != tree.attrs["digest"]:
                 raise ValueError("its contents do not match their digest")
             return result
     except CrossfadeError:
@@ -89,14 +103,19 @@ def _to_tree(result: Result) -> xarray.DataTree:
     import xarray
 
     # JSON as variables, not attributes: HDF5 refuses attributes above 64 kB, and no run must be lost to that.
-    texts = {"about": result.about, "warnings": result.warnings, "sharing": result.sharing._asdict()}
-    texts |= {"verdict": result.verdict, "reasons": result.reasons}
+    texts = {name: getattr(result, name) for name in ("about", "verdict", "reasons")}
+    texts["sharing"] = result.sharing._asdict()
     root = xarray.Dataset(
         {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
-        attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__, "digest": _digest(result)},
+        attrs={
+            "kind": KIND,
+            "format": FORMAT,
+            "crossfade_version": __version__,
+            "digest": _digest(result, _said(result)),
+        },
     )
     nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
-    nodes |= {f"/posterior_{k}": _posterior(draws) for k, draws in enumerate(result.posteriors, 1) if draws}
+    nodes |= {f"/{model}/posterior": data for model, data in datasets(result).items()}
     for i, leg in enumerate(result.legs):
         nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
         for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
@@ -119,22 +138,23 @@ def _to_tree(result: Result) -> xarray.DataTree:
     return xarray.DataTree.from_dict(nodes)
 
 
-def _digest(result: Result, format_: int = FORMAT) -> str:
+def _said(result: Result) -> Any:
+    """Everything in a run that is not an array of draws."""
+    signs = [(leg.name, float(leg.sign)) for leg in result.legs]
+    names = [list(draws) for draws in result.draws]
+    estimates = (result.raw_estimate, result.opinions, result.differences, result.checks)
+    return result.about, result.verdict, result.reasons, result.sharing, estimates, signs, names
+
+
+def _digest(result: Result, said: Any) -> str:
     """SHA-256 of everything in a run: one flipped bit anywhere is noticed."""
-    estimates = (result.log_bayes_factor, result.opinions, result.differences, result.hysteresis)
-    sign = int if format_ == 1 else float
-    legs = [(leg.name, sign(leg.sign)) for leg in result.legs]
-    texts: tuple[Any, ...] = (result.about, result.warnings, result.sharing, estimates, legs)
-    if format_ > 1:
-        names = [list(draws) for draws in result.posteriors]
-        texts += (result.verdict, result.reasons, names)
-    digest = hashlib.sha256(json.dumps(texts, default=_plain, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(said, default=_plain, sort_keys=True).encode())
     for trace in (trace for leg in result.legs for trace in (leg.forward, leg.reverse) if trace is not None):
         arrays = [trace.tau, trace.log_ratio, trace.acceptance, *(trace.extra[name] for name in sorted(trace.extra))]
         for array in arrays:
             digest.update(f"{array.dtype}{array.shape}{trace.equilibrium}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
-    for draws in result.posteriors:
+    for draws in result.draws:
         for array in draws.values():
             digest.update(f"{np.shape(array)}".encode())
             digest.update(np.ascontiguousarray(array, np.float64).tobytes())
@@ -144,10 +164,9 @@ def _digest(result: Result, format_: int = FORMAT) -> str:
 def _estimates(result: Result) -> xarray.Dataset:
     import xarray
 
-    rows = [("log_bayes_factor", "", result.log_bayes_factor)]
-    rows += [("opinion", key, estimate) for key, estimate in result.opinions.items()]
-    rows += [("difference", key, estimate) for key, estimate in result.differences.items()]
-    rows += [("hysteresis", "", result.hysteresis)] if result.hysteresis is not None else []
+    rows = [("raw_estimate", "", result.raw_estimate)]
+    for role, own in (("opinion", result.opinions), ("difference", result.differences), ("check", result.checks)):
+        rows += [(role, key, estimate) for key, estimate in own.items()]
     roles, keys, estimates = zip(*rows, strict=True)
     columns = {"role": roles, "key": keys, "name": [e.name for e in estimates]}
     numbers = {field: [getattr(e, field) for e in estimates] for field in ("value", "error", "dof")}
@@ -159,55 +178,57 @@ def _estimates(result: Result) -> xarray.Dataset:
     )
 
 
-def _posterior(draws: dict[str, np.ndarray]) -> xarray.Dataset:
-    """Variables named like the parameters; a name that netCDF cannot have is kept as an attribute."""
-    import xarray
-
-    variables: dict[str, Any] = {}
-    for i, (name, values) in enumerate(draws.items()):
-        own = name if name not in ("", ".", "chain", "draw") and "/" not in name else f"parameter_{i}"
-        while own in variables or (own != name and own in draws):
-            own += "_"
-        dims = ("chain", "draw", *(f"{own}_dim_{j}" for j in range(np.ndim(values) - 2)))
-        variables[own] = (dims, np.asarray(values, np.float64), {"parameter": name})
-    n_chains, n_draws = np.shape(next(iter(draws.values())))[:2]
-    return xarray.Dataset(variables, coords={"chain": np.arange(n_chains), "draw": np.arange(n_draws)})
-
-
-def _draws(tree: xarray.DataTree, group: str) -> dict[str, np.ndarray]:
-    if group not in tree.children:
-        return {}
-    return {str(data.attrs["parameter"]): data.values for data in tree[group].data_vars.values()}
-
-
-def _from_tree(tree: xarray.DataTree) -> Result:
+def _from_tree(tree: xarray.DataTree) -> tuple[Result, Any]:
+    """A run, and all but its arrays in the order in which its format signs them."""
+    format_ = int(tree.attrs["format"])
     texts = {str(name): json.loads(str(data.values)) for name, data in tree.data_vars.items()}
-    sharing = {field: tuple(names) for field, names in texts["sharing"].items()}
+    roles: dict[str, dict[str, Estimate]] = {}
     table = tree["estimates"].to_dataset()
-    roles = ("log_bayes_factor", "opinion", "difference", "hysteresis")
-    by_role: dict[str, dict[str, Estimate]] = {role: {} for role in roles}
     for i in range(table.sizes["estimate"]):
         row = {field: table[field].values[i] for field in ("role", "key", "value", "error", "dof", "name")}
         estimate = Estimate(float(row["value"]), float(row["error"]), float(row["dof"]), str(row["name"]))
-        by_role[str(row["role"])][str(row["key"])] = estimate
+        roles.setdefault(str(row["role"]), {})[str(row["key"])] = estimate
     legs = []
     for i in range(sum(name.startswith("leg_") for name in tree.children)):
         node = tree[f"leg_{i}"]
         reverse = _trace(node["reverse"]) if "reverse" in node.children else None
         legs.append(Leg(str(node.attrs["name"]), float(node.attrs["sign"]), _trace(node["forward"]), reverse))
-    return Result(
-        log_bayes_factor=by_role["log_bayes_factor"][""],
-        opinions=by_role["opinion"],
-        hysteresis=by_role["hysteresis"].get(""),
-        warnings=tuple(texts["warnings"]),
-        legs=tuple(legs),
-        sharing=Sharing(**sharing),
-        about=texts["about"],
-        differences=by_role["difference"],
+    groups = [f"{model}/posterior" for model in MODELS] if format_ > 2 else ["posterior_1", "posterior_2"]
+    result = Result(
+        raw_estimate=roles["raw_estimate" if format_ > 2 else "log_bayes_factor"][""],
         verdict=texts.get("verdict", ""),
         reasons=tuple(texts.get("reasons", ())),
-        posteriors=(_draws(tree, "posterior_1"), _draws(tree, "posterior_2")),
+        opinions=roles.get("opinion", {}),
+        differences=roles.get("difference", {}),
+        checks=roles.get("check", {}),
+        legs=tuple(legs),
+        sharing=Sharing(**{field: tuple(names) for field, names in texts["sharing"].items()}),
+        about=texts["about"],
+        draws=(_draws(tree, groups[0]), _draws(tree, groups[1])),
     )
+    if format_ > 2:
+        return result, _said(result)
+    return _of_old(result, format_, tuple(texts["warnings"]), roles.get("hysteresis", {}).get(""))
+
+
+def _of_old(result: Result, format_: int, warnings: tuple[str, ...], gap: Estimate | None) -> tuple[Result, Any]:
+    """A run of format 1 or 2 as one of today, and what it signed."""
+    estimates = (result.raw_estimate, result.opinions, result.differences, gap)
+    signs = [(leg.name, int(leg.sign) if format_ == 1 else leg.sign) for leg in result.legs]
+    said: tuple[Any, ...] = (result.about, warnings, result.sharing[:4], estimates, signs)
+    if format_ == 2:
+        said += (result.verdict, result.reasons, [list(draws) for draws in result.draws])
+    verdict = result.verdict or (WEAK if warnings else TRUSTWORTHY)
+    if np.isnan(result.raw_estimate.value):
+        verdict = DO_NOT_USE
+    checks = {} if gap is None else {"hysteresis": gap}
+    return result._replace(verdict=verdict, reasons=result.reasons + warnings, checks=checks), said
+
+
+def _draws(tree: xarray.DataTree, group: str) -> Posterior:
+    if f"/{group}" not in tree.groups:
+        return {}
+    return {str(data.attrs["parameter"]): data.values for data in tree[group].data_vars.values()}
 
 
 def _trace(node: Any) -> Trace:

@@ -1,44 +1,30 @@
-"""The curve of the log Bayes factor by a prior's scale, as a table of text."""
+"""The curve of the log Bayes factor by a prior's scale, as a page."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
-
-from crossfade.app.table import LABEL_WIDTH, console, with_error
+from crossfade.app.page import FAINT, STRONG, Column, Row, Section
+from crossfade.app.words import with_error
 from crossfade.types import Estimate
 
 if TYPE_CHECKING:
     from crossfade.methods.sensitivity import Sensitivity
 
+COLUMNS = (Column("scale", True), Column("prior"), Column("log Bayes factor", True), Column("Pareto k", True), Column())
 LEGEND = "Pareto k: how heavy the tail of the weights is; from 0.7 on a number is not reliable, so compare anew there."
 
 
-def print_sensitivity(sensitivity: Sensitivity) -> None:
-    console().print(sensitivity_report(sensitivity))
-
-
-def sensitivity_report(sensitivity: Sensitivity) -> RenderableType:
+def page(sensitivity: Sensitivity) -> tuple[Section, ...]:
     """The rows, and in a sentence what they say."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("scale", justify="right", style="cyan", no_wrap=True)
-    table.add_column("prior", min_width=LABEL_WIDTH, overflow="fold")
-    table.add_column("log Bayes factor", justify="right", no_wrap=True)
-    table.add_column("Pareto k", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    rows = []
     for factor, words, value, error, k, reliable in sensitivity.table():
-        style = "bold" if factor == 1 else "" if reliable else "dim"
-        note = "" if reliable else "not reliable"
-        answer = with_error(Estimate(value, error, 1.0))
-        table.add_row(f"x {factor:.3g}", words, answer, f"{k:.2f}" if math.isfinite(k) else "-", note, style=style)
-    title = Text(f"Prior of {sensitivity.name}", style="bold")
-    rule = Rule(title, align="left", style="dim", characters="-")
-    return Group(rule, table, Text(), Text(conclusion(sensitivity), style="bold"), Text(LEGEND, style="dim"))
+        answer, tail = with_error(Estimate(value, error, 1.0)), f"{k:.2f}" if math.isfinite(k) else "-"
+        cells = (f"x {factor:.3g}", words, answer, tail, "" if reliable else "not reliable")
+        rows.append(Row(cells, STRONG if factor == 1 else "" if reliable else FAINT))
+    title = f"Prior of {sensitivity.name}"
+    return Section(title, COLUMNS, tuple(rows)), Section(lines=(conclusion(sensitivity),), note=LEGEND)
 
 
 def conclusion(sensitivity: Sensitivity) -> str:

@@ -1,0 +1,156 @@
+"""What a result says, as sections of plain text; how they look is the business of `terminal` and `html`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from crossfade.app.words import number, odds, probability, with_error
+from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
+
+STRONG, FAINT, BAD = "strong", "faint", "bad"  # how a row may stand out
+FAR_COARSER = 100  # times the answer's error: a number known so badly says nothing about the answer
+CHECKS = {
+    "hysteresis": ("both ways", "differ by {} (0 is expected)"),
+    "slope": ("which end", "slope {} (1 is expected)"),
+}
+NO_NUMBER = "No number is shown, because it would mislead. Change what is said above, and compare again."
+
+
+class Column(NamedTuple):
+    """Of a table: its title, and whether it holds numbers (which line up on the right)."""
+
+    title: str = ""
+    numbers: bool = False
+
+
+class Row(NamedTuple):
+    """The cells, one of each column."""
+
+    cells: tuple[str, ...]
+    style: str = ""
+
+
+class Section(NamedTuple):
+    """A part of a page: a table, then sentences, then small print; each may be missing."""
+
+    title: str = ""
+    columns: tuple[Column, ...] = (Column(), Column())  # as it is, labels and what they say
+    rows: tuple[Row, ...] = ()
+    lines: tuple[str, ...] = ()
+    note: str = ""
+    verdict: str = ""  # makes it a panel in the colour of this word
+
+
+def page(result: Result) -> tuple[Section, ...]:
+    """What was compared, how far to trust the answer, the answer, and what else was computed."""
+    parts = [Section("Models", rows=_rows(_models(result))), _verdict(result)]
+    if result.verdict != DO_NOT_USE:
+        parts.append(Section("Answer", rows=_rows(_answer(result), strong=("log Bayes factor", "Bayes factor"))))
+        if rows := _rows(_checks(result)):
+            parts.append(Section("Checks", rows=rows))
+        parts += _opinions(result)
+    return (*parts, Section(note=_effort(result.about)))
+
+
+def telling(estimate: Estimate, answer: Estimate) -> bool:
+    """Whether a number is known well enough to be held beside the answer."""
+    known = math.isfinite(estimate.value) and math.isfinite(estimate.error)
+    return known and not estimate.error > FAR_COARSER * answer.error
+
+
+def _rows(pairs: Iterable[tuple[str, str]], strong: tuple[str, ...] = ()) -> tuple[Row, ...]:
+    return tuple(Row(pair, STRONG if pair[0] in strong else "") for pair in pairs)
+
+
+def _verdict(result: Result) -> Section:
+    lines = result.reasons or (_nothing_wrong(result),)
+    if result.verdict == DO_NOT_USE:
+        lines = (*lines, NO_NUMBER)
+    return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
+
+
+def _nothing_wrong(result: Result) -> str:
+    # Only a run that went from one posterior straight to the other has seen them overlap.
+    straight = result.legs and all(
+        leg.sign > 0 and leg.forward.equilibrium and set(leg.forward.tau) == {0, 1} for leg in result.legs
+    )
+    overlap = ", the two posteriors overlap," if straight else ""
+    return f"The chains agree{overlap} and every check is passed."
+
+
+def _models(result: Result) -> Iterator[tuple[str, str]]:
+    about, sharing = result.about, result.sharing
+    for model in ("M1", "M2"):
+        if model in about:
+            yield model, str(about[model])
+    for label, names in (("shared", sharing.shared), ("only in M1", sharing.only_1), ("only in M2", sharing.only_2)):
+        yield label, ", ".join(names) or "nothing"
+    yield from _list("not shared", sharing.apart)
+    if sharing.tempered:
+        yield "priors differ", f"of {', '.join(sharing.tempered)}, which both models have"
+    for label in ("data", "scale"):
+        if label in about:
+            yield label, str(about[label])
+    yield from _list("note", about.get("notes", ()))
+    if priors := about.get("prior") or "; ".join(f"{k} ~ {v}" for k, v in about.get("priors", {}).items()):
+        yield "priors", str(priors)
+
+
+def _list(label: str, sentences: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for i, sentence in enumerate(sentences):
+        yield "" if i else label, str(sentence)
+
+
+def _answer(result: Result) -> Iterator[tuple[str, str]]:
+    estimate, log_odds = result.log_bayes_factor, result.log_posterior_odds
+    prior = float(result.about.get("log_prior_odds", 0.0))
+    yield "log Bayes factor", f"{with_error(estimate)} of M2 over M1 ({_called(estimate.name)})"
+    low, high = (number(x, estimate.error) for x in estimate.interval())
+    yield "95 % interval", f"{low} to {high}"
+    yield "log10", number(estimate.value / math.log(10), estimate.error / math.log(10))
+    yield "Bayes factor", odds(estimate.value)
+    if prior:
+        yield "prior odds", f"{odds(prior)} (log {prior:g})"
+        yield "posterior odds", odds(log_odds)
+    assumed = "" if prior else ", if both were equally likely before"
+    yield "p(M2 | data)", f"{probability(log_odds)}{assumed}"
+
+
+def _checks(result: Result) -> Iterator[tuple[str, str]]:
+    for name, (label, words) in CHECKS.items():
+        check = result.checks.get(name)
+        if check is not None and telling(check, result.log_bayes_factor):
+            yield label, words.format(with_error(check))
+
+
+def _opinions(result: Result) -> list[Section]:
+    """The same number by other estimators; how far they differ is shown where the answer is in doubt."""
+    columns: tuple[Column, ...] = (Column(), Column("log Bayes factor", True))
+    if result.differences and result.verdict != TRUSTWORTHY:
+        columns += (Column("minus the answer", True),)
+    rows = []
+    for name, estimate in result.opinions.items():
+        if telling(estimate, result.log_bayes_factor):
+            gap = result.differences.get(name)
+            cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
+            rows.append(Row(cells[: len(columns)]))
+    return [Section("Second opinions", columns, tuple(rows))] if rows else []
+
+
+def _called(estimator: str) -> str:
+    return estimator.replace("_", " ")
+
+
+def _effort(about: dict[str, Any]) -> str:
+    parts = [str(about["method"])] if "method" in about else []
+    if about.get("n_iter") and about.get("n_chains"):
+        parts.append(f"{about['n_iter']:,} iterations x {about['n_chains']} chains")
+    if about.get("path"):
+        parts.append(str(about["path"]))
+    if about.get("n_draws"):
+        parts.append(f"{sum(about['n_draws'].values()):,} draws in all")
+    parts += [f"seed {about['seed']}"] if "seed" in about else []
+    parts += [f"{about['seconds']:.1f} s"] if "seconds" in about else []
+    return ", ".join(parts)
