@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate, rng
-from worlds import key
+from linear_pairs import key
 
 from crossfade.analysis import jackknife, mbar, paper_variance, trapezoid, within_chain
 from crossfade.analysis.moments import controlled_values
@@ -16,6 +16,7 @@ from crossfade.sampling.ladder import sigmoid
 from crossfade.sampling.placed import measured_length
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
+from crossfade.worlds.glm.laplace import mode_and_curvature
 
 PIMA = -2.625013  # tensor Gauss-Hermite quadrature, covariates standardised with n - 1
 
@@ -53,7 +54,7 @@ def test_the_log_likelihood_is_bernoullis():
 
 def test_the_mode_is_a_mode_and_laplace_is_near_the_evidence():
     for model, truth in zip(logistic.pima(), (-257.2516, -259.8858), strict=True):
-        mode, curvature = logistic.mode_and_curvature(model)
+        mode, curvature = mode_and_curvature(model)
         theta = {name: jnp.asarray(value) for name, value in zip(model.names, mode, strict=True)}
         gradient = jax.grad(model.log_joint)(theta)
         assert max(abs(float(g)) for g in gradient.values()) < 1e-6

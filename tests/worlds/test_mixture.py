@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from assertions import assert_estimate, rng
 from conditionals import mismatches
+from linear_pairs import TAUS, key
 from scipy import stats
 from scipy.special import gammaln, logsumexp
-from worlds import TAUS, key
 
 from crossfade import compare
 from crossfade.analysis import jackknife, stepping_stone, trapezoid

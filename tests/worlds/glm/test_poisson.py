@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate, rng
+from linear_pairs import key
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
-from worlds import key
 
 from crossfade import compare
 from crossfade.density.model import Model, without_data
