@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate, rng
-from conditionals import mismatches
+from conditionals import TwoBlocksWithoutPriorTerm, WithoutPriorTerm, assert_one_go_is_block_by_block, mismatches
 from linear_pairs import TAUS, key
 from scipy import stats
 from scipy.special import logsumexp
@@ -113,11 +113,6 @@ class UnitVariances(Coefficients):
         return super().log_prob({**theta, "log_variance": jnp.zeros_like(theta["log_variance"])}, tau)
 
 
-class WithoutPriorTerm(Variance):
-    def shape(self, tau):
-        return self.pair.shape(tau)
-
-
 class WithoutJacobian(Variance):
     """The density of v where that of log v is due."""
 
@@ -165,6 +160,13 @@ def test_every_conditional_is_the_paths_energy_to_1e_9_and_wrong_ones_are_not(na
         assert off[len(right) :].min() > 1e-6
 
 
+@pytest.mark.parametrize("name", ["nested", "from no data"])
+def test_two_blocks_in_one_go_are_the_blocks_one_by_one(name):
+    pair = PAIRS[name]
+    zeros = {name: jnp.zeros(jnp.shape(getattr(prior, "rate", 0.0))) for m in pair for name, prior in m.priors.items()}
+    assert_one_go_is_block_by_block(pair, graphical.gibbs(*pair), zeros)
+
+
 class NoRejection(Kernel):
     inner: Kernel
 
@@ -209,11 +211,14 @@ def test_runs_from_mutant_to_wildtype_meet_the_exact_value():
     truth = graphical.log_bayes_factor(m1, m2)
     path, start = direct(m1, m2), {name: jnp.zeros(16) for name in m2.names} | {"log_variance": jnp.zeros((16, 7))}
     state = State(start, jax.vmap(lambda theta: path.energy(theta))(start))
-    trace, _ = anneal(path, graphical.gibbs(m1, m2), sigmoid(6000), chain_keys(key(6), 16), state=state)
-    found = jackknife(trace, trapezoid)
-    assert_estimate(found, truth, max_error=0.1)
-    with pytest.raises(AssertionError):  # the wrong twin: mutant over wildtype
-        assert_estimate(-found, truth, max_error=0.1)
+    both = graphical.network(m1, m2)
+    right, wrong = (
+        jackknife(anneal(path, kernel, sigmoid(20_000), chain_keys(key(6), 16), state=state)[0], trapezoid)
+        for kernel in (graphical.gibbs(m1, m2), TwoBlocksWithoutPriorTerm(both))
+    )
+    assert_estimate(right, truth, max_error=0.06)
+    with pytest.raises(AssertionError, match="sigma"):
+        assert_estimate(wrong, truth, max_error=0.06)
 
 
 @pytest.mark.slow
