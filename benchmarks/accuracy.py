@@ -16,8 +16,8 @@ from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
 from crossfade.sampling.placed import measured_length
 from crossfade.types import Estimate
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic
-from crossfade.worlds.linear import models as linear
 
 LENGTHS = {"radiata": 6.718, "radiocarbon 4-6": 15.75}  # exact thermodynamic lengths of the direct paths
 

@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import crossfade
+from crossfade.worlds import linear
 from crossfade.worlds.glm import mixed
-from crossfade.worlds.linear import models as linear
 
 PIMA = -2.625013
 COLUMNS = ("npreg", "glu", "bmi", "ped", "age")

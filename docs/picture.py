@@ -12,7 +12,7 @@ import numpy as np
 import crossfade
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 FIRST, SECOND, INK = "#1f6f8b", "#e07a3f", "#2b2b2b"
 SEEDS = range(1, 21)

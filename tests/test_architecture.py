@@ -123,7 +123,7 @@ WRONG = {
     ),
     "through the front door": ({"worlds/a.py": "from crossfade import compare"}, "may not import"),
     "analysis imports jax": ({"analysis/a.py": "import jax.numpy as jnp"}, "NumPy only"),
-    "compare imports models": ({"compare.py": "from crossfade.worlds.linear.models import model"}, "may not import"),
+    "compare imports models": ({"compare.py": "from crossfade.worlds.linear import model"}, "may not import"),
     "somebody imports app": ({"api.py": "from crossfade.app import table"}, "may not import"),
     "a folder without a rule": ({"utils/a.py": ""}, "no rule"),
     "a long file": ({"analysis/a.py": "x = 1\n" * (LONGEST + 1)}, "301 lines"),

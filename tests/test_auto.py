@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import xarray
 from assertions import assert_estimate
+from linear_pairs import KINDS, crossed, log_bayes_factor
 from numpyro import distributions as dist
 from pairs import PAIRS
 from traps import TRAPS, galaxy
-from worlds import KINDS, crossed, log_bayes_factor
 
 from crossfade.api import compare, evidence
 from crossfade.density.model import Model
@@ -16,8 +16,8 @@ from crossfade.methods.fitted import asked
 from crossfade.methods.laplace import first_look
 from crossfade.sampling import hmc as posterior
 from crossfade.types import CrossfadeError
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic, mixed
-from crossfade.worlds.linear import models as linear
 
 LONG_TO_COMPILE = ("one_parameter", "positive", "correlation")
 

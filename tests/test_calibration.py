@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from worlds import KINDS, key, log_bayes_factor, nested
+from linear_pairs import KINDS, key, log_bayes_factor, nested
 
 from crossfade.analysis import crooks, jackknife, jackknife_pair, relaxation, trapezoid, within_chain
 from crossfade.analysis.estimators import ESTIMATORS
@@ -15,7 +15,7 @@ from crossfade.density.precision import float64
 from crossfade.paths.path import direct, reverse, unconstraining
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import pytest
 from traps import TRAPS
 
 from crossfade.api import compare
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic, mixed
-from crossfade.worlds.linear import models as linear
 
 N_SEEDS = 100
 

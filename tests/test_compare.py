@@ -5,7 +5,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from assertions import assert_estimate
-from worlds import KINDS, crossed, log_bayes_factor, nested
+from linear_pairs import KINDS, crossed, log_bayes_factor, nested
 
 from crossfade import compare as module_or_function
 from crossfade.api import compare
@@ -16,8 +16,8 @@ from crossfade.sampling.anneal import Interrupted
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import power, sigmoid
 from crossfade.types import CrossfadeError
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic
-from crossfade.worlds.linear import models as linear
 
 CEILINGS = {"TI-standard": 0.15, "TI-optimal": 0.15, "NETI": 0.2, "CTI": 0.05}
 

@@ -24,8 +24,8 @@ from crossfade.doctor.integral import integrals
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import finite, gradients, points
 from crossfade.doctor.runs import placebo_test
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic, mixed, poisson
-from crossfade.worlds.linear import models as linear
 
 N = 30
 X = rng(40).normal(size=N)

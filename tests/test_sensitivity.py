@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate, rng
+from linear_pairs import KINDS, crossed, log_bayes_factor, nested, priors
 from numpyro import distributions as dist
 from scipy.special import logsumexp
-from worlds import KINDS, crossed, log_bayes_factor, nested
 
 import crossfade
 from crossfade import sensitivity
@@ -14,7 +14,7 @@ from crossfade.density.joint import as_joint, nothing
 from crossfade.density.model import Model
 from crossfade.methods.sensitivity import FACTORS, Sensitivity, prior_sensitivity
 from crossfade.types import CrossfadeError, Estimate, Result, Sharing
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 N_CHAINS, N_DRAWS = 32, 200
 
@@ -22,7 +22,7 @@ N_CHAINS, N_DRAWS = 32, 200
 def posterior(m: Model, offset: int) -> dict[str, np.ndarray]:
     """Independent draws of a linear model: normal, or normal-inverse-gamma where the prior is scaled by the noise."""
     random, likelihood = rng(offset), m.log_likelihood
-    mean, precision = linear._priors(m, m, likelihood.names)
+    mean, precision = priors(m)
     known = likelihood.variance
     scale = 1.0 if known is None else float(known)
     gram = likelihood.design.T @ likelihood.design / scale + np.diag(precision)
@@ -31,7 +31,7 @@ def posterior(m: Model, offset: int) -> dict[str, np.ndarray]:
     step = random.normal(size=(N_CHAINS, N_DRAWS, len(centre))) @ root.T
     found = {}
     if known is None:
-        a, b = linear._gamma(m)
+        a, b = float(m.priors["variance"].concentration), float(m.priors["variance"].rate)
         square = likelihood.y @ likelihood.y + precision @ mean**2 - centre @ gram @ centre
         rate = b + square / 2
         variance = rate / random.gamma(a + len(likelihood.y) / 2, size=(N_CHAINS, N_DRAWS))
@@ -51,7 +51,7 @@ def rescaled(m: Model, name: str, factor: float, **kind) -> Model:
     likelihood = m.log_likelihood
     if name not in likelihood.names:
         return m
-    mean, precision = linear._priors(m, m, likelihood.names)
+    mean, precision = priors(m)
     precision[likelihood.names.index(name)] /= factor**2
     arguments = {"prior_mean": mean, "prior_precision": precision, **kind}
     return linear.model(likelihood.y, likelihood.design, likelihood.names, **arguments)

@@ -72,7 +72,7 @@ def test_compare_prints_the_page(sweep):
 def test_compare_is_right(folder, sweep):
     """Within 4 standard errors of the exact answer under the priors asked for, and the error is not huge."""
     from crossfade.bridges.formula import Prior, from_formulas
-    from crossfade.worlds.linear.models import log_evidence
+    from crossfade.worlds.linear import log_evidence
 
     prior = Prior(mean=0.5, means={"x": 0.25}, precision=2.0, noise_shape=0.3)
     m1, m2 = from_formulas(load("radiata"), "y ~ x", "y ~ z", prior=prior)

@@ -242,7 +242,7 @@ def test_statement():
 
 
 def test_radiata_by_formula_has_the_exact_evidence():
-    from crossfade.worlds.linear.models import log_evidence
+    from crossfade.worlds.linear import log_evidence
 
     prior = Prior(
         means={"Intercept": 3000, "x": 185, "z": 185},
@@ -256,7 +256,7 @@ def test_radiata_by_formula_has_the_exact_evidence():
 
 
 def test_radiocarbon_by_formula_has_the_exact_evidence():
-    from crossfade.worlds.linear.models import log_evidence
+    from crossfade.worlds.linear import log_evidence
 
     years = load("radiocarbon")
     scaled = (years - years.mean()) / years.std()

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pandas
 import pytest
-from worlds import key, log_bayes_factor, nested
+from linear_pairs import key, log_bayes_factor, nested
 
 from crossfade.analysis import trapezoid
 from crossfade.density.model import without_data
@@ -15,7 +15,7 @@ from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.ladder import Rung, place_by_tangents, power, sigmoid
 from crossfade.types import CrossfadeError
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 PAIR = nested(noise=linear.Noise(2.0, 1.5))
 

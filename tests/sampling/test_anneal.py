@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from worlds import KINDS, crossed, key, nested
+from linear_pairs import KINDS, crossed, key, nested
 
 from crossfade.density.model import Model
 from crossfade.paths.path import direct
@@ -15,8 +15,8 @@ from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import linear as evenly
 from crossfade.sampling.ladder import sigmoid
 from crossfade.types import CrossfadeError
+from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic
-from crossfade.worlds.linear import models as linear
 
 
 def gibbs_world():

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from linear_pairs import KINDS, TAUS, crossed, exact_draws, key, nested
 from scipy import stats
-from worlds import KINDS, TAUS, crossed, exact_draws, key, nested
 
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
@@ -25,8 +25,8 @@ from crossfade.sampling.kernel import (
     _choose,
 )
 from crossfade.types import State
-from crossfade.worlds.linear import models as linear
-from crossfade.worlds.linear.conjugate import Coefficients, Joint, Variance
+from crossfade.worlds import linear
+from crossfade.worlds.conjugate import Coefficients, Joint, Variance
 
 N_CHAINS = 20_000
 
@@ -103,7 +103,7 @@ class WithoutPriorTerm(Variance):
     """Wrong twin: the shape lacks p / 2, as if the prior were not scaled."""
 
     def shape(self, tau):
-        return self.pair.noise(tau)[0]
+        return self.pair.shape(tau)
 
 
 class WrongShape(Joint):
@@ -111,7 +111,7 @@ class WrongShape(Joint):
 
     def noise(self, key, tau):
         gamma, normal = jax.random.split(key)
-        shape = self.pair.noise(tau)[0] + 0.5
+        shape = self.pair.shape(tau) + 0.5
         return standard_gamma(gamma, shape), jax.random.normal(normal, (len(self.pair.names),))
 
 

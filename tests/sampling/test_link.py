@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import rng
+from linear_pairs import key
 from numpyro import distributions as dist
 from scipy import stats
-from worlds import key
 
 from crossfade.density.joint import as_joint, constrained_draws, flat, nothing, unconstrained_draws
 from crossfade.density.model import Model

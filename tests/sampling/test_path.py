@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from worlds import KINDS, crossed, key, nested
+from linear_pairs import KINDS, crossed, key, nested
 
 from crossfade.density.model import Model, describe, without_data
 from crossfade.paths.path import direct, matched, reparametrise, reverse, unconstraining

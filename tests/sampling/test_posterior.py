@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import rng
+from linear_pairs import key
 from scipy import stats
-from worlds import key
 
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.joint import as_joint
@@ -15,7 +15,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import more, run_source
 from crossfade.sampling.hmc import SEGMENT, Draws, advance, begin, rescued, root_covariance, warm_up, whiten
 from crossfade.types import CrossfadeError
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 
 @pytest.fixture(autouse=True)

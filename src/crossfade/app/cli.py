@@ -70,7 +70,7 @@ def demo() -> None:
     """Compare two regressions whose Bayes factor is known exactly (42 pine boards)."""
     keep_compiled()
     from crossfade.api import compare as run
-    from crossfade.worlds.linear import models as linear
+    from crossfade.worlds import linear
 
     out = console()
     out.print(

@@ -100,7 +100,7 @@ def _model(design: Design, family: str, prior: Prior) -> Model:
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
         return make(design.y, design.columns, design.names, prior_mean=mean, prior_sd=_sd(prior, family))
-    from crossfade.worlds.linear import models as linear
+    from crossfade.worlds import linear
 
     return linear.model(
         design.y,

@@ -16,9 +16,8 @@ from crossfade.papers import biopathway_figures
 from crossfade.papers.jobs import Job, Rows
 from crossfade.papers.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff, two_legs
 from crossfade.papers.statistics import ratio_interval
+from crossfade.worlds import kinetics
 from crossfade.worlds.kinetics import clock
-from crossfade.worlds.kinetics import models as michaelis_menten
-from crossfade.worlds.kinetics.models import Hyper
 
 TITLE = "Biopathway"
 GENES = tuple(gene for gene in clock.GENES if clock.WILDTYPE[gene] != clock.MUTANT[gene])  # the others contribute 0
@@ -50,11 +49,11 @@ def problem(
         for regulators in (clock.WILDTYPE, clock.MUTANT)
     ]
     m1, m2 = (
-        michaelis_menten.model(response.y, response.own, response.regulators, signs, hyper=Hyper(**(hyper or {})))
+        kinetics.model(response.y, response.own, response.regulators, signs, hyper=kinetics.Hyper(**(hyper or {})))
         for signs in sets
     )
-    kernel = partial(michaelis_menten.gibbs, as_printed=as_printed)
-    return Problem(m1, m2, kernel, path=michaelis_menten.path)
+    kernel = partial(kinetics.gibbs, as_printed=as_printed)
+    return Problem(m1, m2, kernel, path=kinetics.path)
 
 
 def run(kind: str, network: str, instance: int, gene: str, seed: int, n_runs: int, **settings: Any) -> Rows:

@@ -18,7 +18,7 @@ from crossfade.papers.radiocarbon import problem as polynomials
 from crossfade.papers.rows import NETI_DIFF, Problem, neti_diff, rows, two_legs
 from crossfade.papers.statistics import of_runs
 from crossfade.types import Estimate
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 TITLE = "Future work of the paper"
 CONTROLLED = ("TI-standard", "CTI", NETI_DIFF, "CTI-DIFF")

@@ -12,7 +12,7 @@ import pandas
 from crossfade.papers import charts
 from crossfade.papers.jobs import Job, Rows
 from crossfade.papers.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff
-from crossfade.worlds.graphical import models as graphical
+from crossfade.worlds import graphical
 
 TITLE = "Gaussian graphical models"
 BETAS = tuple(round(0.1 * i, 1) for i in range(11))

@@ -9,7 +9,7 @@ import pandas
 from crossfade.papers import regressions
 from crossfade.papers.jobs import Job, Rows
 from crossfade.papers.rows import Problem
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 TITLE = "Radiata pine"
 RUNGS = (10, 20, 50, 100)

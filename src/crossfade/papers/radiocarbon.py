@@ -18,7 +18,7 @@ from crossfade.papers.runs import WARM_UP, sweep_weights
 from crossfade.papers.statistics import ABOUT, of_runs, ratio_interval, ratios
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
-from crossfade.worlds.linear import models as linear
+from crossfade.worlds import linear
 
 TITLE = "Radiocarbon dating"
 PAIRS = ((1, 9), (2, 8), (3, 7), (4, 6))

@@ -26,7 +26,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import Attempts, attempts, gamma_from
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.linear.conjugate import LOG_2PI
+from crossfade.worlds.design import LOG_2PI
 
 
 class Allocations(dist.Distribution):

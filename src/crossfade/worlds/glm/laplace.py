@@ -1,8 +1,9 @@
-"""What regressions with a link function share: checks, normal priors, the mode, and kernels whitened by curvature."""
+"""What regressions with a link function share: the model, its mode, and kernels whitened by curvature."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,6 +17,7 @@ from crossfade.paths.path import Path
 from crossfade.sampling.kernel import HMC, Kernel, Whitening, broken
 from crossfade.sampling.pencil import Pencil, pencil
 from crossfade.types import Array, CrossfadeError, State, Theta
+from crossfade.worlds.design import checked, per_name, vector
 
 
 class Loss(NamedTuple):
@@ -29,41 +31,34 @@ class Loss(NamedTuple):
 class LinkedLikelihood(eqx.Module):
     """A log likelihood that sees theta through linear predictors eta = rows @ theta only."""
 
+    rows: np.ndarray  # [n, p], one column per coefficient
+    names: tuple[str, ...] = eqx.field(static=True)
+
     @abc.abstractmethod
     def __call__(self, theta: Theta) -> Array:
         """The log likelihood with all its constants."""
-
-    @property
-    @abc.abstractmethod
-    def rows(self) -> np.ndarray:
-        """[n, p], one column per coefficient."""
 
     @abc.abstractmethod
     def loss(self, eta: np.ndarray) -> Loss:
         """In NumPy, for the search of the mode."""
 
 
-def vector(theta: Theta, names: tuple[str, ...]) -> Array:
-    return jnp.stack([theta[name] for name in names])
-
-
-def checked(y: Any, design: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Responses and design as numbers, one row per response and one column per name."""
-    y, design = np.asarray(y, float), np.asarray(design, float)
-    if design.shape != (len(y), len(names)):
-        raise CrossfadeError(f"design has shape {design.shape}, but there are {len(y)} responses and names {names}")
-    if not np.all(np.isfinite(design)):
-        raise CrossfadeError("design must be finite numbers: drop or impute the missing values first")
-    return y, design
-
-
-def normal_priors(names: tuple[str, ...], prior_mean: Any, prior_sd: Any) -> dict[str, Any]:
-    """theta_j ~ N(prior_mean, prior_sd^2); each a number for all, or one per name."""
-    mean = np.broadcast_to(np.asarray(prior_mean, float), len(names))
-    sd = np.broadcast_to(np.asarray(prior_sd, float), len(names))
+def linked(
+    likelihood: Callable[[np.ndarray, np.ndarray, tuple[str, ...]], LinkedLikelihood],
+    kernel: Callable[[Model, Model], Kernel],
+    y: Any,
+    design: Any,
+    names: tuple[str, ...],
+    prior_mean: Any,
+    prior_sd: Any,
+) -> Model:
+    """The model with theta_j ~ N(prior_mean, prior_sd^2); each a number for all, or one per name."""
+    y, design = checked(y, design, names)
+    mean, sd = per_name(prior_mean, names), per_name(prior_sd, names)
     if not (np.all(sd > 0) and np.all(np.isfinite(sd)) and np.all(np.isfinite(mean))):
         raise CrossfadeError("prior_sd must be positive and finite (a prior must be proper) and prior_mean finite")
-    return {name: dist.Normal(np.asarray(m), np.asarray(s)) for name, m, s in zip(names, mean, sd, strict=True)}
+    priors = {name: dist.Normal(np.asarray(m), np.asarray(s)) for name, m, s in zip(names, mean, sd, strict=True)}
+    return Model(priors, likelihood(y, design, tuple(names)), kernel, y)
 
 
 def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import expit
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData
 from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, checked, hmc, normal_priors, vector
-from crossfade.worlds.glm.laplace import mode_and_curvature as mode_and_curvature
+from crossfade.worlds.design import vector
+from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, hmc, linked
 
 # Factors in (1, 2]: the product of a thousand of them fits a float64, so one log serves a thousand data.
 FACTORS = 1000
@@ -36,38 +36,30 @@ def _sum_softplus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Ar
     return sum_softplus(eta), jnp.sum(jax.nn.sigmoid(eta) * tangent)
 
 
-class LogisticLikelihood(LinkedLikelihood):
-    """sum log P(y_i | x_i'theta) = -sum log(1 + exp(-s_i x_i'theta)), s = 2y - 1 folded into the design."""
+def flips(y: np.ndarray) -> np.ndarray:
+    """-s = 1 - 2 y, of responses that are 0 or 1: log P(y | eta) = -log(1 + exp(-s eta))."""
+    if not np.all((y == 0) | (y == 1)):
+        raise CrossfadeError(f"the responses of a logistic model must be 0 or 1, got {np.unique(y)[:5]}")
+    return 1 - 2 * y
 
-    flipped: np.ndarray  # -s_i x_i [n, p]
-    names: tuple[str, ...] = eqx.field(static=True)
+
+class LogisticLikelihood(LinkedLikelihood):
+    """sum log P(y_i | x_i'theta) = -sum log(1 + exp(-s_i x_i'theta)), -s folded into the rows."""
+
+    def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
+        self.rows, self.names = flips(y)[:, None] * design, names
 
     def __call__(self, theta: Theta) -> Array:
-        return -sum_softplus(self.flipped @ vector(theta, self.names))
-
-    @property
-    def rows(self) -> np.ndarray:
-        return self.flipped
+        return -sum_softplus(self.rows @ vector(theta, self.names))
 
     def loss(self, eta: np.ndarray) -> Loss:
-        p = 0.5 * (1 + np.tanh(eta / 2))
+        p = expit(eta)
         return Loss(float(np.logaddexp(0, eta).sum()), p, p * (1 - p))
 
 
-def model(
-    y: np.ndarray,
-    design: np.ndarray,
-    names: tuple[str, ...],
-    *,
-    prior_mean: Any = 0.0,
-    prior_sd: Any = 10.0,
-) -> Model:
+def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 10.0) -> Model:
     """A logistic model of 0/1 responses with theta_j ~ N(prior_mean, prior_sd^2)."""
-    y, design = checked(y, design, names)
-    if not np.all((y == 0) | (y == 1)):
-        raise CrossfadeError(f"the responses of a logistic model must be 0 or 1, got {np.unique(y)[:5]}")
-    likelihood = LogisticLikelihood((1 - 2 * y)[:, None] * design, tuple(names))
-    return Model(normal_priors(names, prior_mean, prior_sd), likelihood, hmc, y)
+    return linked(LogisticLikelihood, hmc, y, design, names, prior_mean, prior_sd)
 
 
 def paper_metropolis(m1: Model, m2: Model) -> Metropolis:

@@ -14,8 +14,8 @@ from numpyro import distributions as dist
 
 from crossfade.density.model import Model
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.glm.laplace import vector
-from crossfade.worlds.glm.logistic import sum_softplus
+from crossfade.worlds.design import vector
+from crossfade.worlds.glm.logistic import flips, sum_softplus
 
 SIZE = 10  # data per group of `simulate`
 
@@ -30,7 +30,7 @@ REFERENCE: dict[int, tuple[float, float]] = {
 
 
 class MixedLikelihood(eqx.Module):
-    """-sum log(1 + exp(-s_i eta_i)), s = 2y - 1 folded into the columns, the data sorted by group."""
+    """-sum log(1 + exp(-s_i eta_i)), -s = 1 - 2y folded into the columns, the data sorted by group."""
 
     flipped: np.ndarray  # -s_i (1, x_i) [n, k]
     signs: np.ndarray  # -s_i [n]
@@ -55,13 +55,11 @@ def model(y: Any, x: Any, group: Any, *, intercept_sd: float = 5.0, slope_sd: fl
         raise CrossfadeError(f"y, x and group have shapes {y.shape}, {x.shape}, {group.shape}: give n, (n, k) and n")
     if not np.all(np.isfinite(x)):
         raise CrossfadeError("x must be finite numbers: drop or impute the missing values first")
-    if not np.all((y == 0) | (y == 1)):
-        raise CrossfadeError(f"the responses of a logistic mixed model must be 0 or 1, got {np.unique(y)[:5]}")
     if not (0 < intercept_sd < np.inf and 0 < slope_sd < np.inf):
         raise CrossfadeError("intercept_sd and slope_sd must be positive and finite: a prior must be proper")
     labels, index, sizes = np.unique(group, return_inverse=True, return_counts=True)
     order = np.argsort(index, kind="stable")
-    signs = (1 - 2 * y)[order]
+    signs = flips(y)[order]
     names = tuple(f"b{j}" for j in range(x.shape[1] + 1))
     likelihood = MixedLikelihood(
         signs[:, None] * np.column_stack([np.ones(len(x)), x[order]]),

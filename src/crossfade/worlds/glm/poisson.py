@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
@@ -12,51 +11,39 @@ from scipy.special import gammaln
 from crossfade.density.model import Model
 from crossfade.sampling.kernel import Cycle
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.glm import laplace as glm
-from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, checked, normal_priors, vector
+from crossfade.worlds.design import vector
+from crossfade.worlds.glm import laplace
+from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, linked
 
 
 class PoissonLikelihood(LinkedLikelihood):
     """sum y_i x_i'theta - exp(x_i'theta) - log y_i!; the first term needs the data through X'y only."""
 
-    design: np.ndarray  # X [n, p]
     y: np.ndarray
     totals: np.ndarray  # X'y [p]
     log_factorials: np.ndarray  # their sum
-    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
-        self.design, self.y, self.names = design, y, tuple(names)
+        if not np.all((y >= 0) & (y == np.floor(y)) & np.isfinite(y)):
+            raise CrossfadeError(
+                f"the responses of a Poisson model must be counts (0, 1, 2, ...), got {np.unique(y)[:5]}"
+            )
+        self.rows, self.y, self.names = design, y, names
         self.totals = design.T @ y
         self.log_factorials = np.asarray(gammaln(y + 1).sum())
 
     def __call__(self, theta: Theta) -> Array:
         beta = vector(theta, self.names)
-        return self.totals @ beta - jnp.sum(jnp.exp(self.design @ beta)) - self.log_factorials
-
-    @property
-    def rows(self) -> np.ndarray:
-        return self.design
+        return self.totals @ beta - jnp.sum(jnp.exp(self.rows @ beta)) - self.log_factorials
 
     def loss(self, eta: np.ndarray) -> Loss:
         rate = np.exp(eta)
         return Loss(float(rate.sum() - self.y @ eta), rate - self.y, rate)
 
 
-def model(
-    y: np.ndarray,
-    design: np.ndarray,
-    names: tuple[str, ...],
-    *,
-    prior_mean: Any = 0.0,
-    prior_sd: Any = 2.5,
-) -> Model:
+def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 2.5) -> Model:
     """A Poisson model of counts with theta_j ~ N(prior_mean, prior_sd^2)."""
-    y, design = checked(y, design, names)
-    if not np.all((y >= 0) & (y == np.floor(y)) & np.isfinite(y)):
-        raise CrossfadeError(f"the responses of a Poisson model must be counts (0, 1, 2, ...), got {np.unique(y)[:5]}")
-    likelihood = PoissonLikelihood(y, design, tuple(names))
-    return Model(normal_priors(names, prior_mean, prior_sd), likelihood, hmc, y)
+    return linked(PoissonLikelihood, hmc, y, design, names, prior_mean, prior_sd)
 
 
 def hmc(m1: Model, m2: Model) -> Cycle:
@@ -65,4 +52,4 @@ def hmc(m1: Model, m2: Model) -> Cycle:
     Under a log link the curvature grows with the rate: a chain that starts where the prior's rates are tenfold too
     high finds every Hamiltonian step unstable and would never move. The leap takes it home at once.
     """
-    return Cycle((glm.leap(m1, m2), glm.hmc(m1, m2)))
+    return Cycle((laplace.leap(m1, m2), laplace.hmc(m1, m2)))

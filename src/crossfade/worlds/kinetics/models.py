@@ -20,9 +20,10 @@ from scipy.stats import norm
 
 from crossfade.density.model import Model, NoData
 from crossfade.paths.path import Path, direct
-from crossfade.types import Array, CrossfadeError, Estimate, Theta
+from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.worlds.design import LOG_2PI
 from crossfade.worlds.kinetics.sweep import PrintedSweep, RescalingSweep, Sweep
-from crossfade.worlds.kinetics.union import LARGEST, LOG_2PI, Union, response
+from crossfade.worlds.kinetics.union import LARGEST, Union, response
 
 
 class Hyper(NamedTuple):
@@ -213,14 +214,3 @@ def path(m1: Model, m2: Model) -> Path:
     """The direct path, with the paper's start in place of a draw of the priors (whose s2 spans e^-200 to e^200)."""
     start = Ones(tuple(dict.fromkeys(m1.names + m2.names)))
     return Path(direct(m1, m2).energy, start, start)
-
-
-def log_bayes_factor_of_network(per_gene: Mapping[str, Estimate | None]) -> Estimate:
-    """The sum over genes; None: a gene with equal regulators in both networks, which adds exactly 0."""
-    ran = [estimate for estimate in per_gene.values() if estimate is not None]
-    squares = np.array([estimate.error**2 for estimate in ran])
-    total = squares.sum()
-    # Satterthwaite's degrees of freedom of a sum of independent estimates
-    fourth = sum(square**2 / estimate.dof for square, estimate in zip(squares, ran, strict=True))
-    dof = float(total**2 / fourth) if fourth > 0 else np.inf
-    return Estimate(float(sum(estimate.value for estimate in ran)), float(np.sqrt(total)), dof, "network")

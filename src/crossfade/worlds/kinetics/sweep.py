@@ -13,7 +13,6 @@ from crossfade.paths.path import Path
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Kernel
 from crossfade.types import Array, Energy, State, Theta
-from crossfade.worlds.kinetics.truncated import slice_step
 from crossfade.worlds.kinetics.union import LARGEST, Gram, Scales, Union, positive_mass
 
 STEP = 0.1  # sd of the random walk of every constant
@@ -30,6 +29,20 @@ def apart(tau: Array, function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *arguments))
 
     return jax.lax.cond(tau >= 0, lambda *own: function(*own), never, *arguments)
+
+
+def slice_step(level: Array, place: Array, x: Array, mean: Array) -> Array:
+    """A step that leaves N(mean, variance) on x >= 0 invariant, at any distance of the mean below 0.
+
+    `level` is 2 variance E with E ~ Exp(1), `place` a uniform. Given x, a height under the density is drawn, and the
+    new value evenly from where the density is higher: |x' - mean| < h, h^2 = (x - mean)^2 + 2 variance E. In the bulk
+    x' is uncorrelated with x, in the tail (an exponential) the correlation is 1/2.
+    """
+    h = jnp.sqrt((x - mean) ** 2 + level)
+    # mean + h without cancellation where the mean is negative
+    top = jnp.where(mean < 0, (x * (x - 2 * mean) + level) / (h - mean), mean + h)
+    bottom = jnp.maximum(mean - h, 0.0)
+    return bottom + place * (top - bottom)
 
 
 class Noise(NamedTuple):

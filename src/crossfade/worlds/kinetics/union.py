@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from crossfade.types import Array, Energy, Theta
+from crossfade.worlds.design import LOG_2PI
 
-LOG_2PI = float(np.log(2 * np.pi))
 LARGEST = 1e280  # of s2 and d2: beyond, sums of squares overflow
 Gram = dict[tuple[int, int], Array]  # scalars rather than a matrix: their sums are compiled to few and simple loops
 

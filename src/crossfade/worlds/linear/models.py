@@ -6,22 +6,22 @@ over the zero-padded union of the two designs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from numpyro import distributions as dist
-from scipy.linalg import solve_triangular
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData, describe, normal_mean_and_precision, without_data
 from crossfade.density.precision import in_float64
 from crossfade.sampling.kernel import Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.linear.conjugate import LOG_2PI, Coefficients, End, Joint, Pair, TwoBlocks, pair_of
+from crossfade.worlds import conjugate
+from crossfade.worlds.conjugate import Coefficients, End, Regressions, TwoBlocks, regression
+from crossfade.worlds.design import LOG_2PI, checked, per_name, vector
 from crossfade.worlds.linear.unscaled import UnscaledCoefficients, UnscaledVariance
 
 
@@ -58,8 +58,7 @@ class GaussianLikelihood(eqx.Module):
 
     def squares(self, theta: Theta) -> Array:
         """The residual sum of squares."""
-        coefficients = jnp.stack([theta[name] for name in self.names])
-        return self.rest + jnp.sum((self.target - self.root @ coefficients) ** 2)
+        return self.rest + jnp.sum((self.target - self.root @ vector(theta, self.names)) ** 2)
 
     def __call__(self, theta: Theta) -> Array:
         variance = theta["variance"] if self.variance is None else self.variance
@@ -77,15 +76,12 @@ def model(
     scaled: bool = True,
 ) -> Model:
     """A linear model; `noise` is the Gamma prior of the precision or the known variance itself."""
-    y, design = np.asarray(y, float), np.asarray(design, float)
-    if design.shape != (len(y), len(names)):
-        raise CrossfadeError(f"design has shape {design.shape}, but there are {len(y)} responses and names {names}")
+    y, design = checked(y, design, names)
     if "variance" in names:
         raise CrossfadeError("a coefficient may not be called 'variance', the name of the noise variance: rename it")
-    if not (np.all(np.isfinite(y)) and np.all(np.isfinite(design))):
-        raise CrossfadeError("y and design must be finite numbers: drop or impute the missing values first")
-    mean = np.broadcast_to(np.asarray(prior_mean, float), len(names))
-    precision = np.broadcast_to(np.asarray(prior_precision, float), len(names))
+    if not np.all(np.isfinite(y)):
+        raise CrossfadeError("y must be finite numbers: drop or impute the missing values first")
+    mean, precision = per_name(prior_mean, names), per_name(prior_precision, names)
     if not (np.all(precision > 0) and np.all(np.isfinite(mean))):
         raise CrossfadeError("prior_precision must be positive (a prior must be proper) and prior_mean finite")
     known = None if isinstance(noise, Noise) else np.asarray(noise, float)
@@ -105,18 +101,28 @@ def model(
     return Model(priors, likelihood, gibbs, y)
 
 
+class Pair(Regressions):
+    """One regression whose variance is the parameter of that name, or known."""
+
+    def variance_of(self, theta: Theta) -> Array:
+        return theta["variance"] if self.known is None else self.known
+
+    def named(self, variance: Array) -> Theta:
+        return {"variance": variance}
+
+
 def pair(m1: Model, m2: Model) -> Pair:
     """The closed-form path between two models of this file (one of them may have seen no data)."""
-    names, known = union(m1, m2), known_variance(m1, m2)
+    names, known = _union(m1, m2), _known_variance(m1, m2)
     if known is None and not _scaled(m1, m2):
         raise CrossfadeError(
             "no closed form where the variance is unknown and the prior is not scaled by it: use scaled=True, or "
             "sample with gibbs()"
         )
-    return pair_of((_end(m1, m2, names, known), _end(m2, m1, names, known)), names, known)
+    return regression(Pair, (_end(m1, m2, names, known), _end(m2, m1, names, known)), names, known)
 
 
-def union(m1: Model, m2: Model) -> tuple[str, ...]:
+def _union(m1: Model, m2: Model) -> tuple[str, ...]:
     """Names of all coefficients of both models."""
     return tuple(dict.fromkeys(name for m in (m1, m2) for name in m.names if name != "variance"))
 
@@ -128,7 +134,7 @@ def _scaled(m1: Model, m2: Model) -> bool:
     return kinds.pop()
 
 
-def known_variance(m1: Model, m2: Model) -> np.ndarray | None:
+def _known_variance(m1: Model, m2: Model) -> np.ndarray | None:
     """The noise variance if both models know it; they must then know the same one."""
     found = [m.log_likelihood.variance for m in (m1, m2) if isinstance(m.log_likelihood, GaussianLikelihood)]
     if len({None if v is None else float(v) for v in found}) != 1:
@@ -157,10 +163,6 @@ def _rows(m: Model, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, flo
     return root, likelihood.target, float(likelihood.rest), len(likelihood.y)
 
 
-def _squares(m: Model) -> Any:
-    return m.log_likelihood if isinstance(m.log_likelihood, NoData) else m.log_likelihood.squares
-
-
 def _end(m: Model, other: Model, names: tuple[str, ...], known: np.ndarray | None) -> End:
     root, target, rest, n = _rows(m, names)
     mean, precision = _priors(m, other, names)
@@ -181,83 +183,50 @@ def _gamma(m: Model) -> tuple[float, float]:
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
     """The paper's sampler between two linear models: coefficients given the variance, variance given them."""
-    names, known = union(m1, m2), known_variance(m1, m2)
+    names, known = _union(m1, m2), _known_variance(m1, m2)
     if known is not None:
         return Gibbs((Coefficients(pair(m1, m2)),))
     if _scaled(m1, m2):
         return TwoBlocks(pair(m1, m2))
-    rows = [_rows(m, names) for m in (m1, m2)]
-    ends = [_end(m1, m2, names, known), _end(m2, m1, names, known)]
-    priors = np.array([_priors(m, other, names) for m, other in ((m1, m2), (m2, m1))])
-    return Gibbs(
-        (
-            UnscaledCoefficients(
-                gram=np.stack([root.T @ root for root, _, _, _ in rows]),
-                moment=np.stack([root.T @ target for root, target, _, _ in rows]),
-                precision=priors[:, 1],
-                weighted_mean=priors[:, 0] * priors[:, 1],
-                names=names,
-            ),
-            UnscaledVariance(
-                tuple(_squares(m) for m in (m1, m2)),
-                np.array([float(end.n) for end in ends]),
-                np.array([[end.shape, end.rate] for end in ends]),
-            ),
-        )
+    roots, targets, _, n = zip(*(_rows(m, names) for m in (m1, m2)), strict=True)
+    shape, rate = np.array([_gamma(m) for m in (m1, m2)]).T
+    mean, precision = np.stack([_priors(m1, m2, names), _priors(m2, m1, names)], axis=1)
+    coefficients = UnscaledCoefficients(
+        gram=np.stack([root.T @ root for root in roots]),
+        moment=np.stack([root.T @ target for root, target in zip(roots, targets, strict=True)]),
+        precision=precision,
+        weighted_mean=mean * precision,
+        names=names,
     )
+    squares = [getattr(m.log_likelihood, "squares", NoData()) for m in (m1, m2)]
+    return Gibbs((coefficients, UnscaledVariance((squares[0], squares[1]), shape + np.array(n) / 2, rate)))
 
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, where the tempered posterior has a closed form."""
-    return Gibbs((Joint(pair(m1, m2)),))
+    return conjugate.exact(pair(m1, m2))
 
 
 @in_float64
 def log_evidence(m: Model) -> float:
     """log p(y | M), exact: the normal-inverse-gamma integral in the space of the coefficients."""
     if "variance" in m.names and not _scaled(m, m):
-        return _over_variance(m, log_evidence)
+        return _over_variance(m)
     return float(pair(without_data(m), m).log_normaliser(jnp.ones(())))
 
 
-def log_evidence_of_data(m: Model) -> float:
-    """log p(y | M) once more, in the space of the data: y is multivariate t (or normal), covariance I + D Q^-1 D'."""
-    likelihood = m.log_likelihood
-    mean, precision = _priors(m, m, likelihood.names)
-    n = len(likelihood.y)
-    spread = (likelihood.design / precision) @ likelihood.design.T
-    if "variance" in m.names and not _scaled(m, m):
-        return _over_variance(m, log_evidence_of_data)
-    known = likelihood.variance
-    # A Cholesky factor by hand: SciPy's densities drop small eigenvalues, which is wrong for large raw scales.
-    factor = np.linalg.cholesky((1.0 if known is None else float(known)) * np.eye(n) + spread)
-    square = np.sum(solve_triangular(factor, likelihood.y - likelihood.design @ mean, lower=True) ** 2)
-    log_det = np.log(np.diag(factor)).sum()
-    if known is not None:
-        return float(-n / 2 * LOG_2PI - log_det - square / 2)
-    a, b = _gamma(m)
-    constant = gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - n / 2 * LOG_2PI
-    return float(constant - log_det - (a + n / 2) * np.log(b + square / 2))
-
-
-def _over_variance(m: Model, evidence: Callable[[Model], float]) -> float:
+def _over_variance(m: Model) -> float:
     """Integrates evidence given s2 over log s2 on a grid: the integrand decays at both ends, so the sum is exact."""
-    likelihood, prior = m.log_likelihood, m.priors["variance"]
-    mean, precision = _priors(m, m, likelihood.names)
-    scale = np.log(np.var(likelihood.y))
-    log_s2, step = np.linspace(scale - 12, scale + 12, 241, retstep=True)
+    y, design, names = m.log_likelihood.y, m.log_likelihood.design, m.log_likelihood.names
+    mean, precision = _priors(m, m, names)
+    prior = {"prior_mean": mean, "prior_precision": precision, "scaled": False}
+    centred, step = np.linspace(-12, 12, 241, retstep=True)
+    log_s2 = np.log(np.var(y)) + centred
     log_terms = [
-        evidence(
-            model(
-                likelihood.y, likelihood.design, likelihood.names,
-                prior_mean=mean, prior_precision=precision, noise=float(np.exp(x)), scaled=False,
-            )
-        )
-        + float(prior.log_prob(np.exp(x)))
-        + x
-        for x in log_s2
-    ]  # fmt: skip
-    return float(logsumexp(log_terms) + np.log(step))
+        log_evidence(model(y, design, names, noise=float(s2), **prior)) + float(m.priors["variance"].log_prob(s2))
+        for s2 in np.exp(log_s2)
+    ]
+    return float(logsumexp(log_terms + log_s2) + np.log(step))
 
 
 def radiata() -> tuple[Model, Model]:

@@ -8,11 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro import distributions as dist
 
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block
 from crossfade.types import Array, Theta
-from crossfade.worlds.linear.conjugate import LOG_2PI, log_inverse_gamma
+from crossfade.worlds.conjugate import mix
+from crossfade.worlds.design import LOG_2PI, vector
 
 
 class UnscaledCoefficients(Block):
@@ -28,12 +30,9 @@ class UnscaledCoefficients(Block):
         return jax.random.normal(key, (len(self.names),))
 
     def _mean_and_factor(self, theta: Theta, tau: Array) -> tuple[Array, Array]:
-        def mix(pair: Array) -> Array:
-            return (1 - tau) * pair[0] + tau * pair[1]
-
         variance = theta["variance"]
-        factor = jnp.linalg.cholesky(mix(self.gram) / variance + jnp.diag(mix(self.precision)))
-        right = mix(self.moment) / variance + mix(self.weighted_mean)
+        factor = jnp.linalg.cholesky(mix(tau, self.gram) / variance + jnp.diag(mix(tau, self.precision)))
+        right = mix(tau, self.moment) / variance + mix(tau, self.weighted_mean)
         return jax.scipy.linalg.cho_solve((factor, True), right), factor
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
@@ -43,7 +42,7 @@ class UnscaledCoefficients(Block):
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
         mean, factor = self._mean_and_factor(theta, tau)
-        away = factor.T @ (jnp.stack([theta[name] for name in self.names]) - mean)
+        away = factor.T @ (vector(theta, self.names) - mean)
         return jnp.sum(jnp.log(jnp.diag(factor))) - (len(self.names) * LOG_2PI + jnp.sum(away**2)) / 2
 
 
@@ -51,22 +50,17 @@ class UnscaledVariance(Block):
     """1/s2 | theta ~ Gamma(a_tau + n_tau / 2, b_tau + RSS_tau / 2): the prior of theta has no say."""
 
     squares: tuple[Callable[[Theta], Array], Callable[[Theta], Array]]  # RSS of each end
-    n: np.ndarray
-    gamma: np.ndarray
-
-    def _shape(self, tau: Array) -> Array:
-        shape = self.gamma[:, 0] + self.n / 2
-        return (1 - tau) * shape[0] + tau * shape[1]
+    shape: np.ndarray  # [2], a + n / 2
+    rate: np.ndarray  # [2], b
 
     def _rate(self, theta: Theta, tau: Array) -> Array:
-        first, second = (b + rss(theta) / 2 for b, rss in zip(self.gamma[:, 1], self.squares, strict=True))
-        return (1 - tau) * first + tau * second
+        return mix(tau, self.rate + jnp.stack([rss(theta) for rss in self.squares]) / 2)
 
     def noise(self, key: Array, tau: Array) -> Array:
-        return standard_gamma(key, self._shape(tau))
+        return standard_gamma(key, mix(tau, self.shape))
 
     def draw(self, noise: Array, theta: Theta, tau: Array) -> Theta:
         return {"variance": self._rate(theta, tau) / noise}
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
-        return log_inverse_gamma(theta["variance"], self._shape(tau), self._rate(theta, tau))
+        return dist.InverseGamma(mix(tau, self.shape), self._rate(theta, tau)).log_prob(theta["variance"])

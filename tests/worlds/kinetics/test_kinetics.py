@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from assertions import assert_estimate, rng
 from kinetics_truth import over_constant, tempered
+from linear_pairs import key
 from scipy import stats
-from worlds import key
 
 from crossfade import compare
 from crossfade.analysis import jackknife, trapezoid
@@ -15,10 +15,9 @@ from crossfade.density.model import without_data
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
-from crossfade.types import CrossfadeError, Estimate
-from crossfade.worlds.kinetics import models as mm
-from crossfade.worlds.kinetics.sweep import RescalingSweep, Sweep
-from crossfade.worlds.kinetics.truncated import slice_step
+from crossfade.types import CrossfadeError
+from crossfade.worlds import kinetics
+from crossfade.worlds.kinetics.sweep import RescalingSweep, Sweep, slice_step
 
 TAUS = (0.0, 0.3, 1.0)
 SIGNS = {"a": 1, "b": -1, "c": 1}
@@ -33,7 +32,7 @@ def table(n=24, seed=5, sd=0.5):
 
 
 def model(*names, **kind):
-    return mm.model(*table(), {name: SIGNS[name] for name in names}, **kind)
+    return kinetics.model(*table(), {name: SIGNS[name] for name in names}, **kind)
 
 
 PAIRS = {
@@ -104,9 +103,9 @@ def mismatches(pair, kernel):
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_conditional_is_the_paths_energy_to_1e_9_and_the_printed_ones_are_not(name):
     pair = PAIRS[name]()
-    right = mismatches(pair, mm.gibbs(*pair))
+    right = mismatches(pair, kinetics.gibbs(*pair))
     assert max(right.values()) < 1e-9, right
-    printed = mismatches(pair, mm.gibbs(*pair, as_printed=True))
+    printed = mismatches(pair, kinetics.gibbs(*pair, as_printed=True))
     assert min(printed.values()) > 1e-3, printed
 
 
@@ -125,7 +124,7 @@ def rescaled(kernel, theta, log_c, tau):
 
 def test_the_rescaling_is_accepted_by_the_paths_energy_and_its_jacobian():
     pair = PAIRS["from no data"]()
-    kernel, energy = mm.gibbs(*pair), eqx.filter_jit(direct(*pair).energy)
+    kernel, energy = kinetics.gibbs(*pair), eqx.filter_jit(direct(*pair).energy)
     assert isinstance(kernel, RescalingSweep)
     random, tau = rng(33), jnp.asarray(0.3)
     theta = {name: jnp.asarray(random.uniform(0.3, 2.0)) for name in pair[1].names}
@@ -160,7 +159,7 @@ def test_slices_leave_a_truncated_normal_alone_and_reach_it(mean, sd):
     assert run(without_factor, start, 1) < 1e-4
 
 
-HYPER = mm.Hyper(1.0, 1.0, 2.0, 1.0, 0.5)  # a ridge wide enough for the normaliser to matter
+HYPER = kinetics.Hyper(1.0, 1.0, 2.0, 1.0, 0.5)  # a ridge wide enough for the normaliser to matter
 
 
 def watch(state, path, tau):
@@ -173,7 +172,7 @@ def moments(pair, kernel, tau, offset, n_chains=64):
     """Means over a long run at one tau, and their errors over chains."""
     schedule = Schedule(2000, 500, 0)
     keys = chain_keys(key(offset), n_chains)
-    trace, _ = anneal(mm.path(*pair), kernel, np.array([tau]), keys, schedule=schedule, observe=watch)
+    trace, _ = anneal(kinetics.path(*pair), kernel, np.array([tau]), keys, schedule=schedule, observe=watch)
     theta = trace.extra
     assert theta["off"].max() < 1e-9  # the energies that the sweep keeps are those of the path
     seen = {
@@ -217,14 +216,14 @@ def nested_truth():
 
 
 def test_a_long_run_has_the_moments_of_the_tempered_posterior():
-    assert worst(moments(nested(), mm.gibbs(*nested()), 0.3, 40), nested_truth()) < 4
+    assert worst(moments(nested(), kinetics.gibbs(*nested()), 0.3, 40), nested_truth()) < 4
 
 
 @pytest.mark.slow
 def test_wrong_twins_have_other_moments():
-    truth, kernel = nested_truth(), mm.gibbs(*nested())
+    truth, kernel = nested_truth(), kinetics.gibbs(*nested())
     assert worst(moments(nested(), NoNormaliser(kernel.union), 0.3, 41), truth) > 8
-    assert worst(moments(nested(), mm.gibbs(*nested(), as_printed=True), 0.3, 42), truth) > 30
+    assert worst(moments(nested(), kinetics.gibbs(*nested(), as_printed=True), 0.3, 42), truth) > 30
 
 
 def test_a_long_run_from_no_data_has_the_moments_of_the_power_posterior():
@@ -232,10 +231,10 @@ def test_a_long_run_from_no_data_has_the_moments_of_the_power_posterior():
     pair = without_data(m), m
     grid = {"log_s2": np.linspace(-5, 16, 64), "log_d2": np.linspace(-5, 8, 40)}
     truth = truth_at(0.1, np.ones((2, 2)), n=(0.0, 1.0), **grid)
-    assert worst(moments(pair, mm.gibbs(*pair), 0.1, 43), truth) < 4
+    assert worst(moments(pair, kinetics.gibbs(*pair), 0.1, 43), truth) < 4
 
 
-FIXED = mm.Hyper(1.0, 1.0, 1.0, 1.0, 1e-8)  # the constants stay at the paper's start, 1
+FIXED = kinetics.Hyper(1.0, 1.0, 1.0, 1.0, 1e-8)  # the constants stay at the paper's start, 1
 
 
 def fixed_pair(hyper=FIXED):
@@ -251,7 +250,7 @@ def exact_log_bayes_factor(hyper=FIXED, extra=0):
 
 
 def neti_diff(pair, kernel, offset, n_iter=16_000, n_chains=48):
-    trace, _ = anneal(mm.path(*pair), kernel, sigmoid(n_iter), chain_keys(key(offset), n_chains))
+    trace, _ = anneal(kinetics.path(*pair), kernel, sigmoid(n_iter), chain_keys(key(offset), n_chains))
     return jackknife(trace, trapezoid)
 
 
@@ -265,7 +264,7 @@ def test_quadrature_integrates_the_priors_to_1():
 
 def test_neti_diff_against_quadrature():
     pair = fixed_pair()
-    assert_estimate(neti_diff(pair, mm.gibbs(*pair), 50), exact_log_bayes_factor(), max_error=0.02)
+    assert_estimate(neti_diff(pair, kinetics.gibbs(*pair), 50), exact_log_bayes_factor(), max_error=0.02)
 
 
 @pytest.mark.slow
@@ -274,14 +273,14 @@ def test_how_far_the_printed_schemes_are_off():
     # without the normaliser it is the Bayes factor of another prior, Phi(1 / sqrt(d2 s2))^3 times that of s2 and d2
     truth, other = exact_log_bayes_factor(), exact_log_bayes_factor(extra=3)
     assert other - truth == pytest.approx(0.1515, abs=1e-3)
-    assert_estimate(neti_diff(pair, NoNormaliser(mm.gibbs(*pair).union), 51), other, max_error=0.02)
+    assert_estimate(neti_diff(pair, NoNormaliser(kinetics.gibbs(*pair).union), 51), other, max_error=0.02)
     # with d2 multiplied where it should divide, d2 runs away under the same priors ...
-    assert not abs(neti_diff(pair, mm.gibbs(*pair, as_printed=True), 52).value - truth) < 1e3
+    assert not abs(neti_diff(pair, kinetics.gibbs(*pair, as_printed=True), 52).value - truth) < 1e3
     # ... and under the priors of the experiments the answer is off
-    vague = mm.Hyper()._replace(constant_variance=1e-8)
+    vague = kinetics.Hyper()._replace(constant_variance=1e-8)
     pair, truth = fixed_pair(vague), exact_log_bayes_factor(vague)
-    assert_estimate(neti_diff(pair, mm.gibbs(*pair), 53), truth, max_error=0.02)
-    printed = neti_diff(pair, mm.gibbs(*pair, as_printed=True), 54)
+    assert_estimate(neti_diff(pair, kinetics.gibbs(*pair), 53), truth, max_error=0.02)
+    printed = neti_diff(pair, kinetics.gibbs(*pair, as_printed=True), 54)
     assert printed.value - truth == pytest.approx(-0.32, abs=0.06)
 
 
@@ -297,25 +296,25 @@ def test_how_far_the_printed_schemes_are_off():
 def test_methods_agree_with_quadrature_under_the_priors_of_the_experiments(settings, ceiling):
     """With the constant integrated too, and a prior of s2 that spans hundreds of powers of e."""
     y, own, x = table()
-    one, _ = tempered(y, -own[None], np.ones((2, 1)), 1.0, mm.Hyper())
-    two, _ = over_constant(y, own, x["a"], 1, np.ones((2, 2)), 1.0, mm.Hyper())
+    one, _ = tempered(y, -own[None], np.ones((2, 1)), 1.0, kinetics.Hyper())
+    two, _ = over_constant(y, own, x["a"], 1, np.ones((2, 2)), 1.0, kinetics.Hyper())
     result = compare(model(), model("a"), **settings)
     assert_estimate(result.log_bayes_factor, two - one, max_error=ceiling)
     assert not result.verdict or result.verdict == "trustworthy", result.reasons
 
 
 REFUSED = {
-    "no column": (lambda: mm.model(*table(), {"z": 1}), "no column for the regulators"),
-    "sign": (lambda: mm.model(*table(), {"a": 2}), "signs must be"),
-    "length": (lambda: mm.model(table()[0][:-1], *table()[1:], {"a": 1}), "a number per datum"),
-    "below 0": (lambda: mm.model(table()[0], -table()[1], table()[2], {"a": 1}), "concentration"),
-    "missing": (lambda: mm.model(np.nan * table()[0], *table()[1:], {"a": 1}), "finite"),
-    "improper": (lambda: model("a", hyper=mm.Hyper(noise_shape=0.0)), "proper"),
-    "two signs": (lambda: mm.gibbs(model("a"), mm.model(*table(), {"a": -1})), "activates in one model"),
-    "two tables": (lambda: mm.gibbs(model("a"), mm.model(*table(seed=6), {"a": 1})), "different responses"),
-    "two priors": (lambda: mm.gibbs(model("a"), model("a", hyper=HYPER)), "different Hyper"),
-    "no data": (lambda: mm.gibbs(without_data(model("a")), without_data(model("a"))), "neither model"),
-    "other no data": (lambda: mm.gibbs(without_data(model("a", "b")), model("a")), "without_data"),
+    "no column": (lambda: kinetics.model(*table(), {"z": 1}), "no column for the regulators"),
+    "sign": (lambda: kinetics.model(*table(), {"a": 2}), "signs must be"),
+    "length": (lambda: kinetics.model(table()[0][:-1], *table()[1:], {"a": 1}), "a number per datum"),
+    "below 0": (lambda: kinetics.model(table()[0], -table()[1], table()[2], {"a": 1}), "concentration"),
+    "missing": (lambda: kinetics.model(np.nan * table()[0], *table()[1:], {"a": 1}), "finite"),
+    "improper": (lambda: model("a", hyper=kinetics.Hyper(noise_shape=0.0)), "proper"),
+    "two signs": (lambda: kinetics.gibbs(model("a"), kinetics.model(*table(), {"a": -1})), "activates in one model"),
+    "two tables": (lambda: kinetics.gibbs(model("a"), kinetics.model(*table(seed=6), {"a": 1})), "different responses"),
+    "two priors": (lambda: kinetics.gibbs(model("a"), model("a", hyper=HYPER)), "different Hyper"),
+    "no data": (lambda: kinetics.gibbs(without_data(model("a")), without_data(model("a"))), "neither model"),
+    "other no data": (lambda: kinetics.gibbs(without_data(model("a", "b")), model("a")), "without_data"),
 }
 
 
@@ -324,11 +323,3 @@ def test_what_cannot_be_compared_is_refused(name):
     build, message = REFUSED[name]
     with pytest.raises(CrossfadeError, match=message):
         build()
-
-
-def test_a_network_adds_up_its_genes_and_equal_regulators_add_nothing():
-    genes = {"LHY": Estimate(4.0, 0.3, 15.0), "NI": Estimate(-9.0, 0.4, 15.0), "TOC1": None}
-    total = mm.log_bayes_factor_of_network(genes)
-    assert (total.value, total.error) == pytest.approx((-5.0, 0.5))
-    assert total.dof == pytest.approx(0.5**4 / (0.3**4 / 15 + 0.4**4 / 15))
-    assert mm.log_bayes_factor_of_network({"TOC1": None})[:2] == (0.0, 0.0)

@@ -8,29 +8,24 @@ without an edge leaves that beta out, so priors of shared parameters are equal a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln as jax_gammaln
 from numpyro import distributions as dist
+from numpyro.distributions import Distribution, constraints
 from scipy.special import gammaln
 
 from crossfade.density.model import Model, NoData
 from crossfade.paths.path import named_sharing
+from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Diagonal, Gibbs, UniformMetropolis
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.graphical.network import (
-    Coefficients,
-    Joint,
-    LogInverseGamma,
-    Network,
-    Regression,
-    Variances,
-    network_of,
-    stack,
-)
-from crossfade.worlds.linear.conjugate import LOG_2PI
+from crossfade.worlds import conjugate
+from crossfade.worlds.conjugate import End, Regressions, TwoBlocks, regression, together
+from crossfade.worlds.design import LOG_2PI, vector
 
 GENES = ("LHY", "PRR9", "PRR7", "NI", "GI", "Y", "TOC1")
 # The circadian network of Arabidopsis, each edge along the order of GENES; the mutant lacks PRR9-PRR7 and PRR7-NI.
@@ -50,6 +45,26 @@ Edge = tuple[str, str]  # parent, child
 def beta(edge: Edge) -> str:
     """The name of an edge's coefficient."""
     return f"beta_{edge[0]}_{edge[1]}"
+
+
+class LogInverseGamma(Distribution):
+    """log v where 1/v ~ Gamma(a, rate): density rate^a / Gamma(a) exp(-a x - rate e^-x)."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.real
+    pytree_data_fields = ("concentration", "rate")
+
+    def __init__(self, concentration: Any, rate: Any, *, validate_args: bool | None = None):
+        self.concentration, self.rate = concentration, rate
+        super().__init__(jnp.shape(concentration), validate_args=validate_args)
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        shapes = jnp.broadcast_to(self.concentration, sample_shape + self.batch_shape)
+        return jnp.log(self.rate) - jnp.log(standard_gamma(key, shapes))
+
+    def log_prob(self, value: Array) -> Array:
+        constant = self.concentration * jnp.log(self.rate) - jax_gammaln(self.concentration)
+        return constant - self.concentration * value - self.rate * jnp.exp(-value)
 
 
 class EdgeNormal(eqx.Module):
@@ -76,7 +91,7 @@ class NetworkLikelihood(eqx.Module):
 
     def squares(self, theta: Theta) -> Array:
         """Residual sums of squares of all nodes."""
-        coefficients = stack(theta, tuple(beta(edge) for edge in self.edges))
+        coefficients = vector(theta, tuple(beta(edge) for edge in self.edges))
         return jnp.sum((self.root - (self.sources * coefficients) @ self.child) ** 2, axis=0)
 
     def __call__(self, theta: Theta) -> Array:
@@ -111,6 +126,18 @@ def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = 
     return Model(priors, NetworkLikelihood(x, root, sources, np.eye(len(order))[children], order, edges), gibbs, x)
 
 
+class Network(Regressions):
+    """A regression per node; the parameter is the vector of the logs of their variances."""
+
+    power: ClassVar[int] = 0
+
+    def variance_of(self, theta: Theta) -> Array:
+        return jnp.exp(theta["log_variance"])
+
+    def named(self, variance: Array) -> Theta:
+        return {"log_variance": jnp.log(variance)}
+
+
 def network(m1: Model, m2: Model) -> Network:
     """The closed-form path between two networks (one of them may have seen no data)."""
     if tempered := named_sharing(m1, m2).tempered:
@@ -118,37 +145,34 @@ def network(m1: Model, m2: Model) -> Network:
     seen = [m.log_likelihood for m in (m1, m2) if not isinstance(m.log_likelihood, NoData)]
     if len({likelihood.order for likelihood in seen}) != 1:
         raise CrossfadeError("the two networks are not of the same nodes in the same order: give both one order=")
-    variance = m1.priors["log_variance"]
     edges = {name: prior.node for m in (m1, m2) for name, prior in m.priors.items() if name != "log_variance"}
     into = [tuple(name for name, node in edges.items() if node == m) for m in range(len(seen[0].order))]
-    nodes = [(_regression(m1, m, into[m]), _regression(m2, m, into[m])) for m in range(len(into))]
-    n_1, n_2 = (0 if isinstance(m.log_likelihood, NoData) else len(m.log_likelihood.x) for m in (m1, m2))
-    gamma = np.stack([variance.concentration, variance.rate], axis=1)
-    return network_of(nodes, (n_1, n_2), gamma, sum(into, ()))
+    return together(
+        [regression(Network, (_end(m1, m, betas), _end(m2, m, betas)), betas) for m, betas in enumerate(into)]
+    )
 
 
-def _regression(m: Model, node: int, betas: tuple[str, ...]) -> Regression:
-    """One node's compressed data, with columns of zeros for the edges that this model lacks."""
-    likelihood = m.log_likelihood
-    if isinstance(likelihood, NoData):
-        return Regression(np.zeros((0, len(betas))), np.zeros(0))
-    own = [beta(edge) for edge in likelihood.edges]
-    rows = np.zeros((len(likelihood.root), len(betas)))
-    for i, name in enumerate(betas):
-        if name in own:
-            rows[:, i] = likelihood.sources[:, own.index(name)]
-    return Regression(rows, likelihood.root[:, node])
+def _end(m: Model, node: int, betas: tuple[str, ...]) -> End:
+    """One node's compressed data above its prior rows, with columns of zeros for the edges that this model lacks."""
+    likelihood, prior = m.log_likelihood, m.priors["log_variance"]
+    rows, target, n = np.zeros((0, len(betas))), np.zeros(0), 0
+    if not isinstance(likelihood, NoData):
+        columns = {beta(edge): likelihood.sources[:, i] for i, edge in enumerate(likelihood.edges)}
+        target, n = likelihood.root[:, node], len(likelihood.x)
+        rows = np.array([columns.get(name, 0 * target) for name in betas]).reshape(-1, len(target)).T
+    root = np.vstack([rows, np.eye(len(betas))])
+    gamma = float(prior.concentration[node]), float(prior.rate[node])
+    return End(root, np.concatenate([target, np.zeros(len(betas))]), 0.0, n, 0.0, *gamma)
 
 
 def gibbs(m1: Model, m2: Model) -> Gibbs:
     """Coefficients given the variances, variances given them, all nodes at once."""
-    both = network(m1, m2)
-    return Gibbs((Coefficients(both), Variances(both)))
+    return TwoBlocks(network(m1, m2))
 
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, from the closed form."""
-    return Gibbs((Joint(network(m1, m2)),))
+    return conjugate.exact(network(m1, m2))
 
 
 def metropolis(m1: Model, m2: Model) -> UniformMetropolis:

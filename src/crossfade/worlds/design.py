@@ -1,0 +1,32 @@
+"""What regressions of every kind share: responses and design checked, coefficients as a vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from crossfade.types import Array, CrossfadeError, Theta
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+def vector(theta: Theta, names: tuple[str, ...]) -> Array:
+    """The named scalars, of which there may be none."""
+    return jnp.stack([theta[name] for name in names]) if names else jnp.zeros(0)
+
+
+def checked(y: Any, design: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Responses and design as numbers, one row per response and one column per name."""
+    y, design = np.asarray(y, float), np.asarray(design, float)
+    if design.shape != (len(y), len(names)):
+        raise CrossfadeError(f"design has shape {design.shape}, but there are {len(y)} responses and names {names}")
+    if not np.all(np.isfinite(design)):
+        raise CrossfadeError("design must be finite numbers: drop or impute the missing values first")
+    return y, design
+
+
+def per_name(value: Any, names: tuple[str, ...]) -> np.ndarray:
+    """A number for all names, or one for each."""
+    return np.broadcast_to(np.asarray(value, float), len(names))
