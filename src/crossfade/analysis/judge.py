@@ -239,8 +239,8 @@ def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
             continue
         if chance(difference) < 2e-3:
             said = (
-                f"By {other} the answer differs by {difference.value:.3g} ({sigmas(difference)} standard errors) on the "
-                "same draws, so one of the two is biased. Use more rungs or iterations."
+                f"By {other} the answer differs by {difference.value:.3g} ({sigmas(difference)} standard errors) on "
+                "the same draws, so one of the two is biased. Use more rungs or iterations."
             )
             found.append(Finding(1, said))
     for leg in legs:

@@ -39,7 +39,7 @@ def slope(tau: np.ndarray, samples: Sequence[np.ndarray]) -> float:
         information = slope_curvature - share @ curvature[:, 1]
         if information <= 0:
             return np.nan
-        move = np.clip((slope_gradient - share @ gradient) / information, -1.0, 1.0)
+        move = float(np.clip((slope_gradient - share @ gradient) / information, -1.0, 1.0))
         intercepts = intercepts + gradient / np.maximum(curvature[:, 0], 1e-300) - share * move
         b += move
         if abs(move) < 1e-8:

@@ -80,7 +80,7 @@ class Coordinates(eqx.Module):
     @in_float64
     def unconstrained(self, theta: dict[str, Any]) -> np.ndarray:
         """[chain, draw, size] from arrays [chain, draw, ...] by name."""
-        return np.asarray(jax.jit(jax.vmap(jax.vmap(self.inverse)))(theta))
+        return np.asarray(_inverses(self, {name: np.asarray(theta[name], float) for name in self.shapes}))
 
     @in_float64
     def lost(self, u: np.ndarray) -> tuple[float, str]:
@@ -96,6 +96,11 @@ class Coordinates(eqx.Module):
             gone = ~(np.abs(again - few) < 1e-2 * (1 + 0.1 * np.abs(few)))[0]
         worst = int(np.argmax(gone.mean(axis=0)))
         return float(gone[:, worst].mean()), self.labels()[worst]
+
+
+@eqx.filter_jit
+def _inverses(coordinates: Coordinates, theta: Theta) -> Array:
+    return jax.vmap(jax.vmap(coordinates.inverse))(theta)
 
 
 def coordinates(places: dict[str, Place]) -> Coordinates:

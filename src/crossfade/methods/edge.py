@@ -81,7 +81,7 @@ class Edge(NamedTuple):
         )
 
     def quick_summary(self) -> Summary:
-        """The same with the fits held fixed: too sure by what the fits add, but enough to see how far there is to go."""
+        """The same with the fits held fixed: too sure by what they add, but enough to see how far there is to go."""
         return from_statistics(
             statistics(self.legs, HEADLINE),
             [statistics(legs, HEADLINE) for legs in left_out(self, refit=False)],
@@ -105,7 +105,8 @@ def fitted(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0
     """The two ends alone, read in the way whose overlap is best on draws that it was not fitted to."""
     if draws_1.n_chains != draws_2.n_chains or draws_1.n_chains % 2 or draws_1.n_chains < 4:
         raise CrossfadeError(
-            f"the draws have {draws_1.n_chains} and {draws_2.n_chains} chains: give both the same even number, 4 or more"
+            f"the draws have {draws_1.n_chains} and {draws_2.n_chains} chains: give both the same even number, at "
+            "least 4"
         )
     joined = union(draws_1.joint, draws_2.joint, share)
     edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), ())  # type: ignore[arg-type]
@@ -202,7 +203,7 @@ def overlaps(rungs: tuple[Rung, ...]) -> list[float]:
 
 @in_float64
 def with_rung(edge: Edge) -> Edge:
-    """One rung more, where neighbours overlap least: half of its chains come from each, so that a gap shows as R-hat."""
+    """One rung more, where neighbours overlap least: half of its chains come from each, so a gap shows as R-hat."""
     k = int(np.argmin(edge.overlaps()))
     left, right = edge.rungs[k : k + 2]
     tau = middle(left, right)
@@ -256,7 +257,7 @@ def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
 
 @in_float64
 def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
-    """As many draws more per chain at each rung; the ends are fitted anew unless rungs between belong to the old fit."""
+    """As many draws more per chain at each rung; the ends are fitted anew unless rungs belong to the old fit."""
     draws = (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1]))
     if len(edge.rungs) == 2:
         return _refitted(edge._replace(draws=draws))

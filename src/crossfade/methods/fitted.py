@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 from crossfade.analysis.judge import (
+    EFFECTIVE,
     R_HAT,
     Chains,
-    Finding,
     judge,
     level,
     of_chains,
@@ -58,6 +58,7 @@ class Run(NamedTuple):
     draws: tuple[Draws | None, Draws | None] = (None, None)
     edge: Edge | None = None
     summary: Summary | None = None  # of the edge as it is
+    error_before: float = np.inf  # before the last draws were added
     n_longer: int = 0
     doing: str = ""  # what the last step did, for people
     given_up: str = ""  # why this method does not fit the pair
@@ -167,11 +168,10 @@ def _looked_at(run: Run) -> Run:
 def _chains_are_short(run: Run) -> bool:
     """Whether what speaks against the answer is of the kind that more draws mend."""
     assert run.edge is not None
-    found = [Finding(level(chains.mixing.r_hat, R_HAT), "") for chains in chains_of(run)]
-    if any(own.level == 2 for own in found):
-        return False
-    findings = [finding for chains in chains_of(run) for finding in of_chains(chains._replace(divergent=0.0))]
-    return any(finding.level for finding in (*findings, *of_ratios(run.edge.legs)))
+    mixed = [mixing(draws.as_made) for draws in run.edge.draws if draws.can_grow]
+    levels = [max(level(own.r_hat, R_HAT), level(own.effective, EFFECTIVE)) for own in mixed]
+    levels += [finding.level for finding in of_ratios(run.edge.legs)]
+    return any(levels) and max(own.r_hat for own in mixed) < SEPARATE if mixed else False
 
 
 def _grown(run: Run) -> Run:
@@ -184,7 +184,7 @@ def _grown(run: Run) -> Run:
     wanted = allocate(rungs, min(factor, GROWTH))
     can = [run.edge.draws[0].can_grow, *[True] * (len(rungs) - 2), run.edge.draws[1].can_grow]
     counts = [n if able else 0 for n, able in zip(wanted, can, strict=True)]
-    if not any(counts) or (not all(can) and error > 0.95 * _error_before(run)):
+    if not any(counts) or (not all(can) and error > 0.95 * run.error_before):
         return _ended(run, "the draws that were brought along are used up")
     if run.asked.max_draws is not None:
         room = [(run.asked.max_draws // run.n_chains - rung.n_draws) // SEGMENT * SEGMENT for rung in rungs]
@@ -192,12 +192,7 @@ def _grown(run: Run) -> Run:
         if not any(counts):
             return _ended(run, f"the budget of {run.asked.max_draws:,} draws per rung is used up")
     edge = grown(run.edge, counts, SEGMENT)
-    return run._replace(draws=edge.draws, edge=edge, summary=None)
-
-
-def _error_before(run: Run) -> float:
-    """What the error must fall below for more draws of one end to be worth while: that of the other end alone."""
-    return np.inf
+    return run._replace(draws=edge.draws, edge=edge, summary=None, error_before=error)
 
 
 def _ended(run: Run, why: str) -> Run:

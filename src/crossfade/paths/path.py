@@ -56,12 +56,17 @@ class Ends(eqx.Module):
         return Energy(*(end.log_density(common, point) for end in self.ends))
 
 
+def nowhere(key: Array) -> Point:
+    """The start of a path that chains do not enter at its ends."""
+    raise CrossfadeError("this path has no start of its own: pass state=")
+
+
 class Path(eqx.Module):
     """The energies of both ends at a point, and where a chain may start at either end."""
 
     energy: Callable[[Point], Energy]
-    start: Start | None = None  # for tau = 0
-    start_reverse: Start | None = None  # for tau = 1
+    start: Start = nowhere  # for tau = 0
+    start_reverse: Start = nowhere  # for tau = 1
 
     def __call__(self, point: Point, tau: Array) -> Array:
         """log q_tau: a target for chains, as a posterior is."""
@@ -148,7 +153,7 @@ def direct(m1: Model | Joint, m2: Model | Joint, *, share: Share = None, links: 
 
 
 def union_names(j1: Joint, j2: Joint, matched: Match) -> tuple[dict[str, str], dict[str, str]]:
-    """The name in the union of every parameter of M1, and of M2: its own, unless the other model has another so named."""
+    """The name in the union of every parameter of M1, and of M2: its own, unless the other has another one so named."""
     if matched.parts:
         raise CrossfadeError("this method shares whole parameters only: leave elements out of share=")
     first = {name: name for name in j1.names}
@@ -277,7 +282,7 @@ class AtTheta(eqx.Module):
 
 
 def from_no_data(joint: Joint) -> Path:
-    """The path from a model's prior to its posterior, over unconstrained vectors: its log ratio is the log likelihood."""
+    """The path from a model's prior to its posterior, over unconstrained vectors; its ratio is the log likelihood."""
     empty = joint.without_data()
     assert joint.log_prior is not None and joint.log_likelihood is not None and empty.log_likelihood is not None
     where = joint.coordinates

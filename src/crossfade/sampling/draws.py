@@ -140,7 +140,8 @@ def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") ->
 def restored(joint: Joint, arrays: dict[str, np.ndarray]) -> Draws:
     """Draws from what `Draws.arrays` gave; the model must be the one that they are of."""
     density = joint.density
-    draws = Draws(joint, density, *(arrays[name] for name in ("u", "log_density", "divergent", "slope")))
+    u, log_density, divergent, slope = (arrays[name] for name in ("u", "log_density", "divergent", "slope"))
+    draws = Draws(joint, density, u, log_density, divergent, slope)
     if draws.u.shape[2] != density.coordinates.size:
         raise CrossfadeError(
             f"the draws have {draws.u.shape[2]} coordinates and the model has {density.coordinates.size}: bring the "

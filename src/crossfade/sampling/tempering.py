@@ -30,6 +30,7 @@ class Tempered(NamedTuple):
     """Replicates in mid-run: chains [replicate x rung], rungs fastest."""
 
     joint: Joint
+    path: Path
     key: Array
     tau: np.ndarray  # [rung]
     chains: Chains
@@ -83,7 +84,7 @@ def begin(joint: Joint, key: Array, n_replicates: int) -> Tempered:
     tuning = Tuning(np.zeros_like(u), np.tile(spread(u), (n, 1)), np.full(n, 0.1), np.inf)
     tau = np.linspace(0, 1, N_RUNGS) ** 3
     chains = Chains(path, np.tile(tau, n_replicates), chain_keys(key, n), u, tuning)
-    return Tempered(joint, key, tau, chains)
+    return Tempered(joint, path, key, tau, chains)
 
 
 @in_float64
@@ -135,7 +136,7 @@ def advance(run: Tempered, n_steps: int, gain: float = 0.0) -> tuple[Tempered, P
         u = chains.u.reshape(n, n_rungs, -1)
         if run.joint.exact_start:
             u[:, 0] = drawn(run.joint, jax.random.fold_in(run.key, 2 + index), n)
-        ratio = np.asarray(_log_likelihoods(chains.target, u.reshape(chains.u.shape))).reshape(n, n_rungs)
+        ratio = np.asarray(_log_likelihoods(run.path, u.reshape(chains.u.shape))).reshape(n, n_rungs)
         if np.isnan(ratio).any():
             raise CrossfadeError("the log likelihood is NaN at a tempered draw: it must be a number or -inf everywhere")
         gap = np.diff(run.tau) * (ratio[:, :-1] - ratio[:, 1:])
