@@ -101,6 +101,7 @@ class HMC(Kernel):
     step: Step
     step_size: float
     n_leapfrog: int = eqx.field(static=True)
+    unroll: bool = eqx.field(static=True, default=True)  # faster steps, but as many gradients to compile
 
     def noise(self, key: Array, theta: Theta, tau: Array) -> tuple[Theta, Array, Array]:
         key, jitter = jax.random.split(key)
@@ -127,7 +128,7 @@ class HMC(Kernel):
             return (theta, _add(momentum, push, size / 2), push, energy), None
 
         begin = (state.theta, momentum, force(state.theta)[0], state.energy)
-        (theta, last, _, energy), _ = jax.lax.scan(leapfrog, begin, length=self.n_leapfrog, unroll=True)
+        (theta, last, _, energy), _ = jax.lax.scan(leapfrog, begin, length=self.n_leapfrog, unroll=self.unroll)
         gain = energy.at(tau) - state.energy.at(tau) + (_square(momentum) - _square(last)) / 2
         return _choose(log_u, gain, State(theta, energy), state)
 

@@ -20,13 +20,14 @@ from crossfade.density.sharing import Share, match
 from crossfade.paths.fit import root_covariance
 from crossfade.paths.path import Path, direct, reparametrise, reverse, union_names
 from crossfade.sampling.draws import drawn, warmed
-from crossfade.sampling.kernel import HMC, Kernel
+from crossfade.sampling.kernel import HMC, Cycle, Kernel
 from crossfade.sampling.pencil import Pencil, pencil
 from crossfade.types import Array, Theta
 
 N_CHAINS = 32  # that draw from each end before the journey
 N_DRAWS = 100  # of each
 N_LEAPFROG = 4
+STEP_SIZES = (np.pi / 8, np.pi / 48)  # whitened: a quarter turn, and steps for corners where that is too far
 WIDEST = 5.0  # spreads from the middle beyond which a draw of a prior says nothing about steps
 
 
@@ -78,10 +79,14 @@ def ways(a: Joint, b: Joint, key: Array, share: Share = None) -> tuple[Way, Way]
         prior = _named(other, drawn(other, jax.random.fold_in(key, 2 + k), N_CHAINS * N_DRAWS))
         mine = {names[k][name]: values for name, values in posterior.items()}
         starts.append({names[1 - k][name]: values for name, values in prior.items()} | mine)
-    step, size = _step(starts), np.pi / 2 / N_LEAPFROG
+    step = _step(starts)
     first, second = (AnyOf(own, N_CHAINS * N_DRAWS) for own in starts)
     there = Path(path.energy, first, second)
-    return Way(there, HMC(step, size, N_LEAPFROG)), Way(reverse(there), HMC(Mirrored(step), size, N_LEAPFROG))
+    return Way(there, _kernel(step)), Way(reverse(there), _kernel(Mirrored(step)))
+
+
+def _kernel(step: Any) -> Kernel:
+    return Cycle(tuple(HMC(step, np.asarray(size), N_LEAPFROG, unroll=False) for size in STEP_SIZES))
 
 
 def _posterior(joint: Joint, key: Array) -> dict[str, np.ndarray]:
