@@ -10,6 +10,7 @@ from assertions import rng
 from jax.scipy import stats
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
+from scipy.special import beta
 
 from crossfade import check
 from crossfade.app import checkup as checkups
@@ -248,7 +249,7 @@ def test_a_joint_prior_is_integrated_as_a_whole():
         and "sigma > 0" in message
     )
     ok, message = mass(joint(0.7, "real"))
-    assert not ok and "integrates to 2.014, not 1: it lacks its normalising constant, subtract 0.7 " in message
+    assert not ok and "integrates to 2.014, not 1: it lacks its normalising constant, so subtract 0.7 " in message
 
 
 def tied(constant):
@@ -278,6 +279,25 @@ def test_integrals_against_closed_forms():
     assert not integrals(lambda x: -np.log1p(np.abs(x)), np.zeros(1), np.ones(1)).converges.any()
 
 
+def test_integrals_of_very_heavy_tails_jumps_and_two_widths():
+    def log_f(x):
+        heavy = -0.65 * np.log1p(x[:, 0] ** 2 / 0.3)  # Student's t with 0.3 degrees of freedom
+        box = np.where((x[:, 1] > 3) & (x[:, 1] < 5.3), -np.log(2.3), -np.inf)
+        spike = -0.5 * (x[:, 2] / 1e-3) ** 2 + np.log(1e3)
+        return np.stack([heavy, box, np.logaddexp(spike, -0.5 * (x[:, 2] / 10) ** 2 - np.log(10))], axis=1)
+
+    found = integrals(log_f, np.zeros(3), np.ones(3))
+    heavy = np.sqrt(0.3) * beta(0.5, 0.15)
+    np.testing.assert_allclose(np.exp(found.log_value), [heavy, 1.0, 2 * np.sqrt(2 * np.pi)], rtol=5e-3)
+    assert found.converges.all() and found.error[1] > 1e-3  # a jump is known to be hard
+
+
+@pytest.mark.slow
+def test_many_elements_are_integrated_at_once():
+    priors = dist.Normal(np.arange(20_000.0), np.linspace(0.1, 10, 20_000))
+    assert mass(Model({"b": priors}, lambda theta: 0.0)) == (True, "the prior of 'b' integrates to 1")
+
+
 def test_broken_functions_are_findings():
     def broken(theta):
         return likelihood({**theta, "sigma": theta["sd"]})
@@ -300,7 +320,9 @@ def test_a_placebo_has_a_name_of_its_own_and_is_ignored():
         assert twin.names == ("placebo", "placebo_2")
         theta = {"placebo": jnp.asarray(0.5), "placebo_2": jnp.asarray(2.0)}
         expected = 0.5 - 0.125 - 2.0 - LOG_2PI
-        assert float(as_joint(twin).log_joint(theta)) == pytest.approx(expected, abs=1e-6)
+        assert float(twin.log_joint(theta)) == pytest.approx(expected, abs=1e-6)
+        assert sum(float(factor(theta)) for factor in twin.factors.values()) == pytest.approx(expected - 0.5, abs=1e-6)
+        assert twin.priors == {"placebo": "Normal(0, 1)", "placebo_2": "Normal(0, 1)"} and twin.model is None
 
 
 def test_an_unnormalised_placebo_is_caught():

@@ -77,8 +77,8 @@ def check(
     settings = Settings(seed, 16 if any(model.size > MANY for model in models) else 32, say)
     if len(models) == 2:
         findings += guarded("same data", BOTH, lambda: same_data(models[0].joint, models[1].joint))
-    for model in models:
-        findings += _alone(model, settings)
+    for examined in models:
+        findings += _alone(examined, settings)
     if m2 is not None:
         findings += _together(models, all(found.ok for found in findings), settings)
     return Checkup(tuple(findings))

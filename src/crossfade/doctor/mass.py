@@ -52,7 +52,9 @@ def prior_mass(joint: Joint, which: str, seed: int) -> list[Finding]:
     """A finding for every prior that is not normalised, or one that all are."""
     if joint.factors is not None:
         thetas = [joint.start(jax.random.fold_in(jax.random.key(seed), i)) for i in range(N_PARENTS)]
-        masses = {(name,): _of_factor(joint, name, thetas, seed) for name in joint.names}
+        masses: dict[tuple[str, ...], Mass] = {
+            (name,): _of_factor(joint, name, factor, thetas, seed) for name, factor in joint.factors.items()
+        }
     elif joint.log_prior is None:
         said = "not checked: the log joint is one function; give the prior and the likelihood apart (log_likelihood=)"
         return [Finding(NAME, which, True, said)]
@@ -87,17 +89,15 @@ def _complaint(names: tuple[str, ...], mass: Mass, joint: Joint) -> str:
     if bounded and min(abs(mass.log_value - np.log(x)) for x in (0.5, 2.0)) <= SMALL + 5 * mass.error:
         region = f"{bounded} > 0" if joint.places[bounded][1] == constraints.positive else f"the support of {bounded}"
         return (
-            f"{said}: multiply a half-normal that is written as a normal restricted to {region} by 2 (use HalfNormal or "
-            "TruncatedNormal)"
+            f"{said}: multiply a half-normal that is written as a normal restricted to {region} by 2 (use HalfNormal "
+            "or TruncatedNormal)"
         )
     said += f": it lacks its normalising constant, so subtract {mass.log_value:.6g} from its log density"
     return f"{said} (divide a truncated density by its mass in the support of {bounded})" if bounded else said
 
 
-def _of_factor(joint: Joint, name: str, thetas: list[Theta], seed: int) -> Mass:
+def _of_factor(joint: Joint, name: str, factor: LogDensity, thetas: list[Theta], seed: int) -> Mass:
     """The worst over some draws of the parameters that it depends on."""
-    factor = joint.factors[name] if joint.factors else None
-    assert factor is not None
     prior = factor.prior if isinstance(factor, PriorFactor) else None
     found = []
     for theta in thetas[:1] if isinstance(prior, Distribution) else thetas:
@@ -153,9 +153,7 @@ def _of_elements(distribution: Any, value: Array) -> Mass | None:
 def _summed(found: Integrals, log_constant: float = 0.0, labels: Sequence[str] = ()) -> Mass:
     """Of a product, from the integrals of its factors."""
     if not found.converges.all():
-        return Mass(
-            np.inf, note=_listed([label for label, fine in zip(labels, found.converges, strict=False) if not fine])
-        )
+        return Mass(np.inf, note=_listed([labels[int(i)] for i in np.flatnonzero(~found.converges)] if labels else []))
     error = float(found.error.sum())
     if error > WORST:
         return Mass(np.nan, note=f"its integral is only known to {error:.2g}, for its density jumps or has many peaks")

@@ -12,7 +12,7 @@ from crossfade.doctor.finding import Finding
 from crossfade.sampling.draws import spread, values, values_and_slopes
 from crossfade.types import Theta
 
-N_COMPARED = 4  # points at which the gradient is compared with differences
+N_COMPARED = 16  # points at which the gradient is compared with differences
 N_COORDINATES = 50  # that are compared, at most
 STEPS = (1e-3, 1e-5)  # of differences, in units of the spread: one is safe from rounding, one from curvature
 AGREEMENT = 1e-3  # relative error of a derivative that is taken for rounding
