@@ -138,7 +138,7 @@ def test_a_wrong_gradient_is_named():
     joint = from_numpy_log_joint(log_joint, example, gradient=gradient, support={"sigma": "positive"}, data=Y)
     found = check(joint)
     assert bad(found).keys() == {"gradient (starts)"}
-    assert "the derivative by b is " in bad(found)["gradient (starts)"]
+    assert "the derivative by b (unconstrained) is " in bad(found)["gradient (starts)"]
     assert "correct the gradient that you wrote" in bad(found)["gradient (starts)"]
     assert "give the prior and the likelihood apart" in str(found)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpyro.distributions import Distribution, Independent, biject_to, constraints
 
 from crossfade.api import evidence
-from crossfade.density.coordinates import Density
+from crossfade.density.coordinates import Coordinates, Density
 from crossfade.density.joint import Joint, LogDensity, PriorFactor
 from crossfade.density.model import given
 from crossfade.doctor.finding import Finding, reason
@@ -138,13 +138,13 @@ def _of_elements(distribution: Any, value: Array) -> Mass | None:
         return None
     if jnp.size(value) > N_ELEMENTS:
         return Mass(np.nan, note=f"it has {jnp.size(value):,} elements, more than {N_ELEMENTS:,}")
-    shape, support = jnp.shape(value), distribution.support
-    transform = biject_to(support)
+    shape, transform = jnp.shape(value), biject_to(distribution.support)
 
     def log_f(u: np.ndarray) -> np.ndarray:
         x = transform(u.reshape(len(u), *shape))
         log_prob = jax.vmap(distribution.log_prob)(x) + transform.log_abs_det_jacobian(u.reshape(x.shape), x)
-        return np.asarray(jnp.where(support(x) & jnp.isfinite(x), log_prob, jnp.nan)).reshape(u.shape)
+        log_value, again = (np.asarray(own).reshape(u.shape) for own in (log_prob, transform.inv(x)))
+        return _unless_lost(log_value, again, u)
 
     centre = np.ravel(transform.inv(value)).astype(float)
     return _summed(integrals(log_f, np.where(np.isfinite(centre), centre, 0.0), np.ones(centre.size)))
@@ -197,11 +197,18 @@ def _of_product(density: Density, u: np.ndarray) -> Mass:
     def log_f(x: np.ndarray) -> np.ndarray:
         rows = np.broadcast_to(origin, (len(x), size, size)).copy()
         rows[:, each, each] = x
-        found = values(density, rows) - top
-        for name, theta in density.coordinates.constrained(x[None]).items():
-            own = density.coordinates.stretch(name)
-            if theta.size == x[:, own].size:  # element by element
-                found[:, own] = np.where(np.isfinite(theta).reshape(len(x), -1), found[:, own], np.nan)
-        return found
+        again = np.asarray(_there_and_back(density.coordinates, rows))[:, each, each]
+        return _unless_lost(values(density, rows) - top, again, x)
 
     return _summed(integrals(log_f, origin, np.ones(size)), top, density.coordinates.labels())
+
+
+@eqx.filter_jit
+def _there_and_back(coordinates: Coordinates, u: Array) -> Array:
+    return jax.vmap(jax.vmap(lambda own: coordinates.inverse(coordinates.theta(own))))(u)
+
+
+def _unless_lost(log_f: np.ndarray, again: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """NaN where the parameter cannot be told from the edge of its support: there log f is not what the model says."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(again - u) < 1e-2 * (1 + 0.1 * np.abs(u)), log_f, np.nan)
