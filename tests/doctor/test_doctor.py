@@ -13,6 +13,7 @@ from numpyro.distributions import constraints
 from scipy.special import beta
 
 from crossfade import check
+from crossfade.api import sample
 from crossfade.app import checkup as checkups
 from crossfade.app.terminal import show
 from crossfade.bridges.log_joint import from_log_joint, from_numpy_log_joint
@@ -350,10 +351,8 @@ def test_shipped_pairs_are_healthy(pair):
 
 @pytest.mark.slow
 def test_draws_that_were_brought_along_are_used():
-    from crossfade import evidence
-
     m1, m2 = counts()
-    draws = tuple(evidence(model).posteriors[1] for model in (m1, m2))
+    draws = tuple(sample(model).theta() for model in (m1, m2))
     checkup = check(m1, m2, draws=draws)
     assert checkup.ok, str(checkup)
     other = check(m1, draws=({"one": draws[0]["one"]}, None))
