@@ -93,5 +93,5 @@ def test_each_run_places_its_rungs_by_its_own_tangents(together, run):
 def test_lengths_that_cannot_go_together_are_refused(leg):
     path, kernel, keys, ends = leg
     for ladders, n_iter in (([10, 5], 410), ([10, 4], 400)):
-        with pytest.raises(CrossfadeError, match="multiple of 40, and 10 of all of"):
+        with pytest.raises(CrossfadeError, match="multiple of 40, and 10 of all numbers"):
             anneal_together(path, kernel, ladders, n_iter, keys[:2], ends)

@@ -100,9 +100,8 @@ def anneal(
     length = segment or _segment_length(n_steps, n_chains)
     if state is None:
         state = begin(path, keys, rungs[0])
-    is_broken, impossible = (np.asarray(found) for found in _unfit(state, rungs[0]))
-    _stop_if_broken(state, rungs[:1], is_broken[None])
-    if impossible.any():
+    _stop_if_broken(state, rungs[:1], np.array(broken(state.energy))[None])
+    if (impossible := np.isneginf(state.energy.at(rungs[0]))).any():
         where = np.broadcast_to(rungs[0], n_chains)[impossible][0]
         raise CrossfadeError(
             f"in {N_STARTS} draws of the priors there was none that is possible at tau = {where:g}: pass state=, or "
@@ -155,12 +154,6 @@ def begin(path: Path, keys: Array, tau: Array) -> State:
 def _axis(tau: Array) -> int | None:
     """Chains on one ladder share what depends on tau alone: it is computed once for all of them."""
     return 0 if jnp.ndim(tau) else None
-
-
-@eqx.filter_jit
-def _unfit(state: State, tau: Array) -> tuple[Array, Array]:
-    """Of every chain, whether its energy is no density, and whether its state is impossible at tau."""
-    return broken(state.energy), state.energy.at(tau) == -jnp.inf
 
 
 @eqx.filter_jit

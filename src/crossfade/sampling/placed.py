@@ -19,23 +19,15 @@ from crossfade.types import Array, CrossfadeError, State, Trace
 def anneal_at_tangents(path: Path, kernel: Kernel, n_rungs: int, keys: Array, schedule: Schedule) -> Trace:
     """TI-optimal's run: each new rung is placed by what all chains measured so far, and started from its neighbour."""
     found: dict[float, tuple[Trace, State]] = {}
-    n_steps = schedule.n_burn + schedule.n_draws
+    segment = min(schedule.n_burn + schedule.n_draws, 4096)
 
     def measure(tau: float) -> Rung:
         order = len(found)
         own = _folded(keys, order)
-        nearest = min(found, key=lambda other: abs(other - tau)) if found else None
+        start = found[min(found, key=lambda other: abs(other - tau))][1] if found else None
         # The two ends are far from where their chains come from, so both are given the warm-up.
         plan = schedule if order < 2 else schedule._replace(n_warm_up=0)
-        trace, state = anneal(
-            path,
-            kernel,
-            np.array([tau]),
-            own,
-            schedule=plan,
-            state=None if nearest is None else found[nearest][1],
-            segment=min(n_steps, 4096),
-        )
+        trace, state = anneal(path, kernel, np.array([tau]), own, schedule=plan, state=start, segment=segment)
         found[tau] = trace, state
         return Rung(tau, float(trace.log_ratio.mean()), float(trace.log_ratio.var(ddof=1)))
 
@@ -86,8 +78,7 @@ def anneal_together(
     n_rungs = np.array([ladder if isinstance(ladder, int) else len(ladder) for ladder in ladders])
     most = int(n_rungs.max())
     if n_iter % (4 * most) or (most % n_rungs).any():
-        wanted = ", ".join(map(str, sorted(set(n_rungs))))
-        raise CrossfadeError(f"n_iter = {n_iter} must be a multiple of {4 * most}, and {most} of all of {wanted}")
+        raise CrossfadeError(f"n_iter = {n_iter} must be a multiple of {4 * most}, and {most} of all numbers of rungs")
     placed = np.array([isinstance(ladder, int) for ladder in ladders])
     rungs = Rung(*np.full((3, len(ladders), most), np.nan))  # in the order in which they are visited
     for tau, ladder in zip(rungs.tau, ladders, strict=True):
@@ -117,7 +108,8 @@ def anneal_together(
         now = np.where(going, rungs.tau[np.arange(len(now)), np.minimum(order, n_rungs - 1)], now)
         if (moved := going & placed).any():
             nearest = np.argmin(np.abs(np.array([tau for tau, _ in visited]) - now), axis=0)
-            state = _picked([state for _, state in visited], np.where(moved, nearest, 0))
+            which = np.where(moved, nearest, 0), np.arange(len(now))
+            state = jax.tree.map(lambda *all, which=which: np.stack(all)[which], *(state for _, state in visited))
     return [_stand_in(Rung(*(v[:k] for v in values))) for *values, k in zip(*rungs, n_rungs, strict=True)]
 
 
@@ -127,11 +119,6 @@ def _pooled(parts: np.ndarray, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
     centre = mean.mean(axis=1)
     squares = n_draws * np.sum(square + (mean - centre[:, None]) ** 2, axis=1)
     return centre, squares / (n_draws * mean.shape[1] - 1)
-
-
-def _picked(states: list[State], index: np.ndarray) -> State:
-    """Of every run the state with this index."""
-    return jax.tree.map(lambda *values: np.stack(values)[index, np.arange(len(index))], *states)
 
 
 def _stand_in(rungs: Rung) -> Trace:
