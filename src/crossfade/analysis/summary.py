@@ -10,10 +10,12 @@ import numpy as np
 
 from crossfade.analysis.errors import Replicates, combine, of_both_sides, replicates, replicates_of
 from crossfade.analysis.estimators import ESTIMATORS, estimator, legal, ratios, stepping_stone, too_coarse
+from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.analysis.which_end import slope
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
 HYSTERESIS, SLOPE, HALVES = CHECKS = ("hysteresis", "slope", "halves")
+ONE_SIDED = ("stepping_stone", HYSTERESIS)  # averages of weights
 
 
 class Summary(NamedTuple):
@@ -109,6 +111,8 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     whole = [_statistics(leg.forward, name) for leg in legs]
     fixed = [_left_out(leg.forward, name) for leg in legs]
     again = [[_statistics(leg.forward, name) for leg in part] for part in without]
+    if any(_heavy_tails(leg.forward) for leg in legs):  # averages of one side mean nothing there, nor do their errors
+        whole = [{key: own for key, own in half.items() if key not in ONE_SIDED} for half in whole]
     everywhere = [*whole, *fixed[0], *fixed[1], *(half for part in again for half in part)]
     keys = [key for key in whole[0] if all(key in part for part in everywhere)]
 
@@ -139,6 +143,13 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     headline = estimates.pop(name)
     finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
     return Summary(headline, estimates, differences, finite)
+
+
+def _heavy_tails(trace: Trace) -> bool:
+    """Whether the weights from a rung to a neighbour, one way or the other, have tails too heavy for their mean."""
+    tau, samples = ratios(trace)
+    steps = zip(np.diff(tau), samples[:-1], samples[1:], strict=True)
+    return any(pareto_k(d * above) > PARETO_K or pareto_k(-d * below) > PARETO_K for d, above, below in steps)
 
 
 def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:
