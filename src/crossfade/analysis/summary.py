@@ -127,14 +127,11 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
         weight = 0.5 if sign > 0 else 1.0
         found = combine([(weight, halves[0].estimate()), (sign * weight, halves[1].estimate())], key)
         moved = np.array([[of(half) for half in part] for part in again]).reshape(-1, 2)
-        covariance = 0.0
-        if len(moved):
-            mean, gap = (
-                Replicates(0.0, combination, 2).variance for combination in (moved.mean(axis=1), np.diff(moved))
-            )
-            covariance = (mean - gap / 4) / 2
-        variance = found.error**2 + sign * 2 * weight**2 * covariance
-        return found._replace(error=float(np.sqrt(max(variance, found.error**2 / 2))))
+        if sign < 0 or not len(moved):
+            return found  # a covariance would only make the error of a difference smaller
+        mean, gap = (Replicates(0.0, own, 2).variance for own in (moved.mean(axis=1), np.diff(moved)))
+        covariance = max((mean - gap / 4) / 2, 0.0)  # it is noisy, and below 0 it would be noise alone
+        return found._replace(error=float(np.sqrt(found.error**2 + covariance / 2)))
 
     estimates = {key: estimate(key) for key in keys}
     differences = {key: estimate(key, minus=name) for key in keys if key not in (name, *CHECKS)}
