@@ -130,7 +130,7 @@ def of_scores(chains: Chains) -> list[Finding]:
     """Score identities: over draws of a density, its mean gradient is 0 and coordinate times gradient is -1."""
     if chains.scores is None or chains.scores[1].size == 0 or len(chains.scores[1]) < 4:
         return []
-    found = []
+    found: list[Finding] = []
     shifts, widths = scores(*chains.scores)
     for per_chain, what, expected in (
         (shifts, "mean gradient", 0.0),
@@ -155,7 +155,7 @@ def of_scores(chains: Chains) -> list[Finding]:
                 else "Give a larger budget, or check the gradient of the model."
             )
             found.append(Finding(now, said))
-    return found[:1]
+    return sorted(found, key=lambda finding: -finding.level)[:1]
 
 
 def of_overlap(legs: tuple[Leg, ...]) -> list[Finding]:
