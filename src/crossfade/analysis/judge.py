@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from crossfade.analysis.bennett import neighbour_overlaps
-from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws
+from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws, weakest_overlap
 from crossfade.analysis.errors import replicates_of
-from crossfade.analysis.estimators import estimator, ratios, work
+from crossfade.analysis.estimators import estimator, work
 from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary
 from crossfade.analysis.which_end import scores
@@ -159,16 +158,14 @@ def of_scores(chains: Chains) -> list[Finding]:
 
 
 def of_overlap(legs: tuple[Leg, ...]) -> list[Finding]:
-    for leg in legs:
-        tau, samples = ratios(leg.forward)
-        try:
-            shared = neighbour_overlaps(tau, samples)
-        except CrossfadeError:
-            return [Finding(2, "Two neighbouring rungs do not overlap at all. Give a larger budget.")]
-        k = int(np.argmin(shared))
-        if now := level(shared[k], OVERLAP):
-            where = f"tau = {tau[k]:.3g} and {tau[k + 1]:.3g}"
-            return [Finding(now, f"The draws at {where} barely overlap ({shared[k]:.2g} of 0.5). Run longer.")]
+    """The worst overlap of two neighbouring rungs, of all legs."""
+    try:
+        worst, low, high = min(weakest_overlap(leg.forward) for leg in legs)
+    except CrossfadeError:
+        return [Finding(2, "Two neighbouring rungs do not overlap at all. Give a larger budget.")]
+    if now := level(worst, OVERLAP):
+        where = f"tau = {low:.3g} and {high:.3g}"
+        return [Finding(now, f"The draws at {where} barely overlap ({worst:.2g} of 0.5). Run longer.")]
     return []
 
 
@@ -279,12 +276,10 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
         )
         found.append(Finding(1, said))
     if own.by_overlap:
-        tau, samples = ratios(trace)
-        shared = neighbour_overlaps(tau, samples)
-        k = int(np.argmin(shared))
-        if shared[k] < TABLE_OVERLAP:
-            where = f"{tau[k]:.3g} and {tau[k + 1]:.3g}"
-            found.append(Finding(1, f"{leg.name}: rungs {where} barely overlap ({shared[k]:.2g} of 0.5). Add rungs."))
+        shared, low, high = weakest_overlap(trace)
+        if shared < TABLE_OVERLAP:
+            said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
+            found.append(Finding(1, said))
     worst = [mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)]
     if max(worst) > R_HAT[0]:
         where = np.unique(trace.tau)[int(np.argmax(worst))]
