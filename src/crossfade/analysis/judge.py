@@ -174,10 +174,9 @@ def of_ratios(legs: tuple[Leg, ...]) -> list[Finding]:
     found: list[Finding] = []
     for group in [legs] if are_halves(legs) else [(leg,) for leg in legs]:
         for t in np.unique(group[0].forward.tau):
-            own = [
-                mixing_of(by_tau(leg.forward, t)) for leg in group
-            ]  # each half has a fit, and so a ratio, of its own
-            r_hat, effective = max(m.r_hat for m in own), sum(m.effective for m in own)
+            # each half has a fit, and so a ratio, of its own
+            own = [mixing_of(by_tau(leg.forward, t)) for leg in group]
+            r_hat, effective = float(np.max([m.r_hat for m in own])), sum(m.effective for m in own)
             if now := level(r_hat, R_HAT):
                 said = f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}). Run longer."
                 found.append(Finding(now, said))
@@ -280,10 +279,10 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
         if shared < TABLE_OVERLAP:
             said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
             found.append(Finding(1, said))
-    worst = [mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)]
-    if max(worst) > R_HAT[0]:
-        where = np.unique(trace.tau)[int(np.argmax(worst))]
-        said = f"{leg.name}: the chains do not agree (R-hat {max(worst):.2f} at tau = {where:.3g}). Raise n_iter."
+    r_hats = np.array([mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)])
+    if level(worst := float(r_hats.max()), R_HAT):
+        where = np.unique(trace.tau)[np.argmax(r_hats)]
+        said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
         found.append(Finding(1, said))
     return found
 
@@ -300,6 +299,6 @@ def by_tau(trace: Trace, tau: float) -> np.ndarray:
 
 
 def mixing_of(ratio: np.ndarray) -> Mixing:
-    if np.ptp(ratio[np.isfinite(ratio)]) == 0:
+    if (ratio == ratio[0, 0]).all():
         return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
-    return mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])
+    return mixing(np.nan_to_num(ratio, nan=np.nan, posinf=1e300, neginf=-1e300)[:, :, None])  # ranks are all it needs
