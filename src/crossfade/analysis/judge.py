@@ -12,7 +12,7 @@ from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, in
 from crossfade.analysis.errors import replicates_of
 from crossfade.analysis.estimators import estimator, work
 from crossfade.analysis.mixing import Mixing, mixing
-from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary
+from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, are_halves
 from crossfade.analysis.which_end import scores
 from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg, Trace
 
@@ -286,11 +286,6 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
         said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
         found.append(Finding(1, said))
     return found
-
-
-def are_halves(legs: tuple[Leg, ...]) -> bool:
-    """Two halves of the chains along one ladder, not two different ways."""
-    return len(legs) == 2 and legs[0].sign == legs[1].sign
 
 
 def by_tau(trace: Trace, tau: float) -> np.ndarray:

@@ -111,7 +111,7 @@ def statistics(legs: tuple[Leg, ...], name: str) -> dict[str, float]:
         except CrossfadeError:
             if other == name:
                 raise
-    if all(leg.sign == legs[0].sign for leg in legs) and len(legs) == 2:
+    if are_halves(legs):
         first, second = (ESTIMATORS[name].function(trace) for trace in traces)
         found[HALVES] = first - second
         found[SLOPE] = float(np.mean([slope(*ratios(trace)) for trace in traces]))
@@ -140,8 +140,16 @@ def from_statistics(whole: dict[str, float], left_out: Sequence[dict[str, float]
     )
 
 
+def are_halves(legs: tuple[Leg, ...]) -> bool:
+    """Two halves of the chains along one ladder, not two different ways."""
+    return len(legs) == 2 and legs[0].sign == legs[1].sign
+
+
 def reversed_trace(trace: Trace) -> Trace:
     """The same equilibrium draws, read from tau = 1 to tau = 0."""
     return trace._replace(
-        tau=1 - trace.tau[::-1], log_ratio=-trace.log_ratio[:, ::-1], acceptance=trace.acceptance[:, ::-1]
+        tau=1 - trace.tau[::-1],
+        log_ratio=-trace.log_ratio[:, ::-1],
+        acceptance=trace.acceptance[:, ::-1],
+        extra={name: values[:, ::-1] for name, values in trace.extra.items()},
     )
