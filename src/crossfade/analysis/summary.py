@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -29,19 +30,18 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
 
     Errors are jackknifed over the chains of each leg and direction, which are independent of each other.
     """
-    if why := too_coarse(legs[0].forward, estimator(name).one_way or name):
-        raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(legs[0].forward)) or 'none'}")
+    for leg in legs:
+        if why := too_coarse(leg.forward, estimator(name).one_way or name):
+            raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(leg.forward)) or 'none'}")
     two_ways = all(leg.reverse is not None for leg in legs)
-    names = [other for other in legal(legs[0].forward) if other != name]
+    names = [other for other in legal(legs[0].forward) if all(other in legal(leg.forward) for leg in legs)]
     if two_ways:
         names += [other for other, own in ESTIMATORS.items() if own.both_ways and own.one_way in (*names, name)]
     runs = {name: [_sides(leg, name) for leg in legs]}
-    for other in dict.fromkeys(names):
+    for other in names:
         if other != name:
-            try:  # only the headline may refuse: a second opinion that cannot be had is no reason to stop
+            with suppress(CrossfadeError):  # only the headline may refuse: a second opinion is no reason to stop
                 runs[other] = [_sides(leg, other) for leg in legs]
-            except CrossfadeError:
-                continue
     signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
