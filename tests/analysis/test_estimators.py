@@ -44,7 +44,7 @@ def test_the_toy_is_right() -> None:
 
 @pytest.mark.parametrize("name", EQUILIBRIUM)
 def test_equilibrium_estimators_on_a_coarse_ladder(trace: Trace, name: str) -> None:
-    assert_estimate(jackknife(trace, ESTIMATORS[name], name), PATH.truth, max_error=0.012)
+    assert_estimate(jackknife(trace, ESTIMATORS[name].function, name), PATH.truth, max_error=0.012)
 
 
 def test_the_trapezoid_is_the_wrong_twin_on_a_coarse_ladder(trace: Trace) -> None:
@@ -58,7 +58,7 @@ def test_draws_of_another_density_are_noticed(name: str) -> None:
     wrong = PATH.equilibrium(rng(101), COARSE, 32, 1000)
     shifted = wrong._replace(log_ratio=PATH.ratio(wrong.extra["theta"][..., 0] + 0.1))
     with pytest.raises(AssertionError, match="sigma"):
-        assert_estimate(jackknife(shifted, ESTIMATORS[name]), PATH.truth, max_error=0.012)
+        assert_estimate(jackknife(shifted, ESTIMATORS[name].function), PATH.truth, max_error=0.012)
 
 
 def test_the_trapezoid_on_a_fine_ladder() -> None:
@@ -100,7 +100,7 @@ def test_rungs_of_equal_tau_change_nothing() -> None:
     repeated = PATH.equilibrium(rng(103), np.array([0, 0, 0.3, 0.6, 1, 1, 1]), 32, 500)
     for name in legal(repeated):
         if name not in ("trapezoid", "corrected_trapezoid"):  # four rungs are too few for those
-            assert_estimate(jackknife(repeated, ESTIMATORS[name], name), PATH.truth, max_error=0.02)
+            assert_estimate(jackknife(repeated, ESTIMATORS[name].function, name), PATH.truth, max_error=0.02)
 
 
 def test_jarzynski_and_crooks_on_gaussian_works() -> None:
