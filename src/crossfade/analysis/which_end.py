@@ -29,15 +29,15 @@ def slope(tau: np.ndarray, samples: Sequence[np.ndarray]) -> float:
     def misfit(at: np.ndarray) -> float:
         """Minus the log likelihood of intercepts and slope."""
         log_odds = at[pair] + at[-1] * x
-        return float(np.logaddexp(0, log_odds).sum() - log_odds @ above)
+        return float((np.logaddexp(0, log_odds) - log_odds * above).sum())  # not @: see _log_sum_expit
 
     at = min((np.append(odds, start) for start in (spread, 0.0)), key=misfit)  # slope 1, or nothing known
     now = misfit(at)
     for _ in range(100):
         p = expit(at[pair] + at[-1] * x)
         weight = p * (1 - p)
-        gradient = np.append(np.bincount(pair, above - p, n_pairs), (above - p) @ x)
-        curvature = np.diag(np.append(np.bincount(pair, weight, n_pairs), weight @ (x * x)))
+        gradient = np.append(np.bincount(pair, above - p, n_pairs), ((above - p) * x).sum())
+        curvature = np.diag(np.append(np.bincount(pair, weight, n_pairs), (weight * x * x).sum()))
         curvature[-1, :-1] = curvature[:-1, -1] = np.bincount(pair, weight * x, n_pairs)
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         while (then := misfit(at + step)) > now + 1e-9 * (1 + now):
