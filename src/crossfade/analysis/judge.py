@@ -56,7 +56,7 @@ def level(value: float, bounds: tuple[float, float]) -> int:
     if np.isnan(value):
         return 2
     rising = bounds[1] > bounds[0]
-    return sum((value > bound) if rising else (value < bound) for bound in bounds)
+    return int(sum((value > bound) if rising else (value < bound) for bound in bounds))
 
 
 def chance(estimate: Estimate, expected: float = 0.0) -> float:
