@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from analysis.gaussian_path import GaussianPath, sweep_of_works
+from analysis.findings import NEAR, says
+from analysis.gaussian_path import GaussianPath
 from assertions import rng
 
 from crossfade.analysis.judge import (
@@ -25,24 +25,15 @@ from crossfade.analysis.judge import (
     of_ratios,
     of_round_trips,
     of_scores,
-    of_table,
 )
 from crossfade.analysis.mixing import Mixing
-from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, from_statistics, statistics, summarise
+from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, from_statistics, statistics
 from crossfade.analysis.weights import pareto_k
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, Estimate, Leg, Trace
 
-NEAR = GaussianPath(m=0.5, s=0.9, log_c=0.7)
 ENDS, LADDER = np.array([0.0, 1.0]), np.linspace(0, 1, 6)
 FINE = Chains("M1", Mixing(1.005, 0, 3000.0, 0, 3500.0), ("mu", "sigma"), 0.0)
 ANSWER = Estimate(1.0, 0.03, 14, "mbar")
-
-
-def says(findings: Sequence[Finding], expected: int, sentence: str) -> None:
-    """One finding of this level with this sentence, which asks for something to be done."""
-    assert [finding.level for finding in findings] == [expected], findings
-    assert re.search(sentence, findings[0].text), findings
-    assert findings[0].text.endswith("."), findings
 
 
 def halves(path: GaussianPath, seed: int = 1, tau: np.ndarray = ENDS, rho: float = 0.0) -> tuple[Leg, ...]:
@@ -293,81 +284,3 @@ def test_heavy_tails_of_one_side_do_not_lower_a_two_sided_answer() -> None:
 def test_few_round_trips(fewest: int, expected: int) -> None:
     says(of_round_trips(fewest), expected, f"Only {fewest} states travelled .*Give a larger budget")
     assert of_round_trips(40) == []
-
-
-# The methods of the table
-
-
-def rungs(seed: int = 60, path: GaussianPath = NEAR, tau: np.ndarray = LADDER, rho: float = 0.0) -> Leg:
-    return Leg("M1 to M2", 1.0, path.equilibrium(rng(seed), tau, 8, 200, rho), None)
-
-
-def test_a_healthy_run_of_the_table_has_no_finding() -> None:
-    for name in ("mbar", "bar", "stepping_stone", "corrected_trapezoid", "controlled"):
-        assert of_table((rungs(),), summarise((rungs(),), name)) == [], name
-    tau = np.linspace(0, 1, 401)
-    both = (Leg("", 1.0, NEAR.sweep(rng(61), tau, 50, 0.2), NEAR.reverse_sweep(rng(62), tau, 50, 0.2)),)
-    for name in ("trapezoid", "jarzynski", "crooks"):
-        assert of_table(both, summarise(both, name)) == [], name
-
-
-@pytest.mark.parametrize("error", [1.01, np.inf, np.nan])
-def test_an_error_bar_of_the_table_that_is_no_answer(error: float) -> None:
-    found = summarise((rungs(),), "mbar")
-    wide = found._replace(headline=found.headline._replace(error=error))
-    says(of_table((rungs(),), wide), 2, r"no answer yet\. Raise n_iter")
-
-
-@pytest.mark.parametrize(("gap", "expected"), [(0.15, 0), (0.25, 1), (0.6, 2)])
-def test_a_run_there_and_back_that_differ(gap: float, expected: int) -> None:
-    found = summarise((rungs(),), "mbar")._replace(checks={HYSTERESIS: Estimate(gap, 0.06, 30)})
-    findings = of_table((rungs(),), found)
-    if expected:
-        says(findings, expected, f"the run back differ by {gap:g} .*lag behind the path.* Raise n_iter")
-    else:
-        assert findings == []
-
-
-def test_other_estimators_that_differ() -> None:
-    found = summarise((rungs(),), "mbar")
-
-    def with_difference(name: str, value: float) -> list[Finding]:
-        return of_table((rungs(),), found._replace(differences={name: Estimate(value, 0.01, 14)}))
-
-    says(with_difference("bar", 0.1), 1, "By bar the answer differs by 0.1 .* one of the two is biased")
-    assert with_difference("bar", 0.4 * found.headline.error) == []  # less than half of the error bar
-    assert with_difference("trapezoid", 0.1) == []  # a coarse sum discredits itself
-    assert with_difference("stepping_stone", 0.1) == []  # and so do one-sided tails
-
-
-@pytest.mark.parametrize(
-    ("leg", "name", "sentence"),
-    [
-        (rungs(path=GaussianPath(m=9.0, s=1.0), tau=ENDS), "mbar", r"rungs 0 and 1 barely overlap .* Add rungs"),
-        (rungs(path=GaussianPath(m=4.0, s=0.5)), "trapezoid", r"some \d.* is still missing, .*Add rungs, or use"),
-        (rungs(rho=0.97), "mbar", r"the chains do not agree \(R-hat .* Raise n_iter"),
-        (Leg("", 1.0, sweep_of_works(np.array([9.0, 1.0, 2.0, 1.5])), None), "jarzynski", "more than half of the"),
-        (
-            Leg("", 1.0, NEAR.sweep(rng(63), np.linspace(0, 1, 101), 50, 0.97), None),
-            "trapezoid",
-            r"holds only some \d+ independent draws, so the chains may never have left",
-        ),
-    ],
-)
-def test_each_sign_of_a_bad_leg(leg: Leg, name: str, sentence: str) -> None:
-    found = of_table((leg,), summarise((leg,), name))
-    assert any(finding.level == 1 and re.search(sentence, finding.text) for finding in found), found
-
-
-def test_moves_that_are_refused() -> None:
-    leg = rungs()
-    leg.forward.acceptance[:, 2] = 0.01
-    says(of_table((leg,), summarise((leg,), "mbar")), 1, r"only 1\.0% of the moves near tau = 0\.4 were accepted")
-
-
-def test_chains_of_the_table_whose_agreement_is_unknown() -> None:
-    """Three draws of a rung have no R-hat: that is not a sign of agreement."""
-    leg = rungs()
-    short = leg._replace(forward=leg.forward.take(draws=slice(0, 3)))
-    findings = of_table((short,), summarise((short,), "mbar"))
-    assert any("the chains do not agree (R-hat nan" in finding.text for finding in findings), findings
