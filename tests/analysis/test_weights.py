@@ -31,7 +31,7 @@ def test_weights_without_a_tail() -> None:
     assert pareto_k(np.zeros(1000)) == -np.inf
     assert pareto_k(np.append(random.normal(size=50), -np.inf)) == -np.inf  # too few to tell
     impossible = np.concatenate([0.3 * random.exponential(size=4000), np.full(500, -np.inf)])
-    assert 0.1 < pareto_k(impossible) < 0.5
+    assert 0 < pareto_k(impossible) < PARETO_K
     lonely = np.full(1000, -800.0)
     lonely[:3] = 0.0
     assert pareto_k(lonely + 1e-3 * random.normal(size=1000)) == np.inf

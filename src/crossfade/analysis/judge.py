@@ -11,10 +11,10 @@ from scipy.stats import t as student
 from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws, weakest_overlap
 from crossfade.analysis.errors import replicates_of
 from crossfade.analysis.estimators import estimator, work
-from crossfade.analysis.mixing import Mixing, mixing
+from crossfade.analysis.mixing import Mixing, mixing_at
 from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, are_halves
 from crossfade.analysis.which_end import scores
-from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg, Trace
+from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg
 
 # Each pair: beyond the first an answer is weak, beyond the second it is none.
 R_HAT = (1.05, 1.2)
@@ -175,7 +175,7 @@ def of_ratios(legs: tuple[Leg, ...]) -> list[Finding]:
     for group in [legs] if are_halves(legs) else [(leg,) for leg in legs]:
         for t in np.unique(group[0].forward.tau):
             # each half has a fit, and so a ratio, of its own
-            own = [mixing_of(by_tau(leg.forward, t)) for leg in group]
+            own = [mixing_at(leg.forward, t) for leg in group]
             r_hat, effective = float(np.max([m.r_hat for m in own])), sum(m.effective for m in own)
             if now := level(r_hat, R_HAT):
                 said = f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}). Run longer."
@@ -280,21 +280,9 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
         if shared < TABLE_OVERLAP:
             said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
             found.append(Finding(1, said))
-    r_hats = np.array([mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)])
+    r_hats = np.array([mixing_at(trace, t).r_hat for t in np.unique(trace.tau)])
     if level(worst := float(r_hats.max()), R_HAT):
         where = np.unique(trace.tau)[np.argmax(r_hats)]
         said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
         found.append(Finding(1, said))
     return found
-
-
-def by_tau(trace: Trace, tau: float) -> np.ndarray:
-    """All draws of one tau [chain, draw], in order: a rung may be written as several."""
-    columns = trace.log_ratio[:, trace.tau == tau]
-    return columns.reshape(len(columns), -1)
-
-
-def mixing_of(ratio: np.ndarray) -> Mixing:
-    if (ratio == ratio[0, 0]).all():
-        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
-    return mixing(np.nan_to_num(ratio, nan=np.nan, posinf=1e300, neginf=-1e300)[:, :, None])  # ranks are all it needs
