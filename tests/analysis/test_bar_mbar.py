@@ -101,12 +101,12 @@ def test_infinite_ratios_have_a_closed_form(name: str, tau: np.ndarray) -> None:
     log_c = 1.3
     trace = _uniforms(204, 32, 200, tau, log_c)
     inside = np.isfinite(trace.log_ratio).mean(axis=(0, 2))
-    assert ESTIMATORS[name](trace) == pytest.approx(log_c + np.log(inside[0] / inside[-1]), abs=1e-10)
+    assert ESTIMATORS[name].function(trace) == pytest.approx(log_c + np.log(inside[0] / inside[-1]), abs=1e-10)
     truth = log_c + np.log(1.5)
-    assert_estimate(jackknife(trace, ESTIMATORS[name]), truth, max_error=0.03)
+    assert_estimate(jackknife(trace, ESTIMATORS[name].function), truth, max_error=0.03)
     blind = trace._replace(log_ratio=np.full(trace.log_ratio.shape, log_c))  # twin: infinite draws read as finite
     with pytest.raises(AssertionError):
-        assert_estimate(jackknife(blind, ESTIMATORS[name]), truth, max_error=0.03)
+        assert_estimate(jackknife(blind, ESTIMATORS[name].function), truth, max_error=0.03)
     claims = overlap(trace)
     np.testing.assert_allclose(claims.sum(axis=1), 1, atol=1e-9)
 
@@ -128,10 +128,10 @@ def test_supports_that_overlap_in_part(name: str) -> None:
     truth = float(norm.logcdf(1.5) - norm.logcdf(1))
     trace = _truncated(210, np.array([0, 0.4, 1.0]), 32, 400)
     assert legal(trace) == ("bar", "mbar")
-    assert_estimate(jackknife(trace, ESTIMATORS[name]), truth, max_error=0.01)
+    assert_estimate(jackknife(trace, ESTIMATORS[name].function), truth, max_error=0.01)
     finite = trace._replace(log_ratio=np.nan_to_num(trace.log_ratio, posinf=0.5, neginf=-0.5))
     with pytest.raises(AssertionError, match="sigma"):
-        assert_estimate(jackknife(finite, ESTIMATORS[name]), truth, max_error=0.01)
+        assert_estimate(jackknife(finite, ESTIMATORS[name].function), truth, max_error=0.01)
 
 
 def test_ends_without_overlap_are_refused_unless_a_rung_joins_them() -> None:
@@ -143,7 +143,7 @@ def test_ends_without_overlap_are_refused_unless_a_rung_joins_them() -> None:
     )
     for name in ("bar", "mbar"):
         with pytest.raises(CrossfadeError, match=r"between tau = 0 and 1: .*add rungs"):
-            ESTIMATORS[name](apart)
+            ESTIMATORS[name].function(apart)
 
 
 def test_mbar_is_robust_where_ratios_are_huge_or_overlap_is_nil() -> None:
@@ -152,7 +152,7 @@ def test_mbar_is_robust_where_ratios_are_huge_or_overlap_is_nil() -> None:
     steep = -7e5 * generator.gamma(2, 1, size=(24, 20, 100)) / (1 + 7e5 * tau[:, None])
     trace = Trace(tau, steep, np.ones((24, 20)), True)  # Gamma(2, rate 1 + c tau): log Z = -2 log(1 + c tau)
     for name in ("bar", "mbar"):
-        assert_estimate(jackknife(trace, ESTIMATORS[name]), -2 * np.log1p(7e5), max_error=0.2)
+        assert_estimate(jackknife(trace, ESTIMATORS[name].function), -2 * np.log1p(7e5), max_error=0.2)
     nil = GaussianPath(m=200.0, s=1.0).equilibrium(generator, np.linspace(0, 1, 3), 2, 100)
     assert mbar(nil) == pytest.approx(bar(nil))
     assert overlap(nil)[0, 1] < 1e-6

@@ -44,7 +44,7 @@ def test_the_toy_is_right() -> None:
 
 @pytest.mark.parametrize("name", EQUILIBRIUM)
 def test_equilibrium_estimators_on_a_coarse_ladder(trace: Trace, name: str) -> None:
-    assert_estimate(jackknife(trace, ESTIMATORS[name], name), PATH.truth, max_error=0.012)
+    assert_estimate(jackknife(trace, ESTIMATORS[name].function, name), PATH.truth, max_error=0.012)
 
 
 def test_the_trapezoid_is_the_wrong_twin_on_a_coarse_ladder(trace: Trace) -> None:
@@ -58,7 +58,7 @@ def test_draws_of_another_density_are_noticed(name: str) -> None:
     wrong = PATH.equilibrium(rng(101), COARSE, 32, 1000)
     shifted = wrong._replace(log_ratio=PATH.ratio(wrong.extra["theta"][..., 0] + 0.1))
     with pytest.raises(AssertionError, match="sigma"):
-        assert_estimate(jackknife(shifted, ESTIMATORS[name]), PATH.truth, max_error=0.012)
+        assert_estimate(jackknife(shifted, ESTIMATORS[name].function), PATH.truth, max_error=0.012)
 
 
 def test_the_trapezoid_on_a_fine_ladder() -> None:
@@ -100,23 +100,25 @@ def test_rungs_of_equal_tau_change_nothing() -> None:
     repeated = PATH.equilibrium(rng(103), np.array([0, 0, 0.3, 0.6, 1, 1, 1]), 32, 500)
     for name in legal(repeated):
         if name not in ("trapezoid", "corrected_trapezoid"):  # four rungs are too few for those
-            assert_estimate(jackknife(repeated, ESTIMATORS[name], name), PATH.truth, max_error=0.02)
+            assert_estimate(jackknife(repeated, ESTIMATORS[name].function, name), PATH.truth, max_error=0.02)
 
 
 def test_jarzynski_and_crooks_on_gaussian_works() -> None:
     """W_F ~ N(x - s^2/2, s^2) and W_R ~ N(-x - s^2/2, s^2) obey Crooks' theorem for the difference x."""
     truth, s = 2.3, 1.2
-    forward = sweep_of_works(rng(104).normal(truth - s**2 / 2, s, 4000))
-    reverse = sweep_of_works(rng(105).normal(-truth - s**2 / 2, s, 1000))
-    thinned = forward.take(chains=slice(0, 400)), reverse.take(chains=slice(0, 300))
-    assert_estimate(jackknife(forward, jarzynski), truth, max_error=0.05)
-    assert_estimate(-jackknife(reverse, jarzynski), truth, max_error=0.1)
+    forward = sweep_of_works(rng(104).normal(truth - s**2 / 2, s, 1600))
+    reverse = sweep_of_works(rng(105).normal(-truth - s**2 / 2, s, 800))
+    thinned = forward.take(chains=slice(0, 600)), reverse.take(chains=slice(0, 300))
+    assert_estimate(jackknife(forward, jarzynski), truth, max_error=0.09)
+    assert_estimate(-jackknife(reverse, jarzynski), truth, max_error=0.15)
     assert_estimate(jackknife_pair(*thinned, crooks), truth, max_error=0.08)
-    with pytest.raises(AssertionError, match="sigma"):  # the mean of the work loses the dissipated s^2/2
-        assert_estimate(jackknife(forward, lambda t: float(work(t).mean())), truth, max_error=0.05)
-    with pytest.raises(AssertionError, match="sigma"):  # the reverse works with the sign of the forward path
-        wrong = thinned[1]._replace(log_ratio=-thinned[1].log_ratio)
-        assert_estimate(jackknife_pair(thinned[0], wrong, crooks), truth, max_error=0.2)
+
+    def even(a: Trace, b: Trace) -> float:
+        """Bennett's equation as if both sides had as many sweeps."""
+        return bar_difference(work(a), work(b)) - float(np.log(b.n_chains / a.n_chains))
+
+    with pytest.raises(AssertionError, match="sigma"):
+        assert_estimate(jackknife_pair(*thinned, even), truth, max_error=0.08)
 
 
 def test_jarzynski_and_crooks_on_short_sweeps() -> None:
@@ -125,6 +127,11 @@ def test_jarzynski_and_crooks_on_short_sweeps() -> None:
     forward, reverse = (run(rng(106 + i), tau, 400, 0.8) for i, run in enumerate((PATH.sweep, PATH.reverse_sweep)))
     assert_estimate(jackknife(forward, jarzynski), PATH.truth, max_error=0.08)
     assert_estimate(jackknife_pair(forward, reverse, crooks), PATH.truth, max_error=0.06)
+    quick = PATH.sweep(rng(109), tau[::2], 2000, 0.8)
+    assert_estimate(jackknife(quick, jarzynski), PATH.truth, max_error=0.08)
+    late = quick._replace(log_ratio=np.roll(quick.log_ratio, -1, axis=1))  # the right point of every step
+    with pytest.raises(AssertionError, match="sigma"):
+        assert_estimate(jackknife(late, jarzynski), PATH.truth, max_error=0.08)
     for wrong in (jackknife(forward, trapezoid), -jackknife(reverse, trapezoid)):
         with pytest.raises(AssertionError, match="sigma"):
             assert_estimate(wrong, PATH.truth, max_error=0.1)

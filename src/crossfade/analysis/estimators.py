@@ -80,8 +80,7 @@ def jarzynski(trace: Trace) -> float:
 
 def work(trace: Trace) -> np.ndarray:
     """Log weight of every sweep [chain]: W = sum (tau_{k+1} - tau_k) r_k, the left point (Neal 2001)."""
-    if reason := _not_sweeps(trace):
-        raise CrossfadeError(f"work: {reason}")
+    require(trace, "crooks", "work")
     step = np.diff(trace.tau)
     moved = step > 0  # a step of 0 costs nothing even where the ratio is infinite
     return trace.log_ratio[:, :-1, 0][:, moved].astype(float) @ step[moved]
@@ -107,6 +106,7 @@ def controlled(trace: Trace) -> float:
 
 def with_controls(trace: Trace) -> Trace:
     """Control variates are fitted once, each half of the chains by the other, before chains are deleted."""
+    require(trace, "controlled")
     return trace._replace(log_ratio=controlled_values(trace), extra={"plain": trace.log_ratio})
 
 
@@ -187,7 +187,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "mbar": Estimator(mbar, _first(_not_equilibrium), two_sided=True, by_overlap=True, left_out=mbar_left_out),
     "jarzynski": Estimator(jarzynski, _first(_not_sweeps, _unseen)),
     "crooks": Estimator(crooks, _first(_not_sweeps), two_sided=True, both_ways=True, one_way="jarzynski"),
-    "controlled": Estimator(controlled, _first(not_finite), order=4, prepare=with_controls),
+    "controlled": Estimator(controlled, _first(_not_equilibrium, not_finite), order=4, prepare=with_controls),
 }
 
 
@@ -210,8 +210,8 @@ def estimator(name: str) -> Estimator:
     return ESTIMATORS[name]
 
 
-def require(trace: Trace, name: str) -> None:
+def require(trace: Trace, name: str, who: str = "") -> None:
     """Refuse a trace that this estimator may not read, and say which may."""
     if reason := estimator(name).refuses(trace):
         names = [*legal(trace), *(["crooks (with the run back)"] if "jarzynski" in legal(trace) else [])]
-        raise CrossfadeError(f"{name}: {reason}; legal on this trace: {', '.join(names) or 'none'}")
+        raise CrossfadeError(f"{who or name}: {reason}; legal on this trace: {', '.join(names) or 'none'}")

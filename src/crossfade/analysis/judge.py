@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from crossfade.analysis.bennett import neighbour_overlaps
-from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws
+from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws, weakest_overlap
 from crossfade.analysis.errors import replicates_of
-from crossfade.analysis.estimators import estimator, ratios, work
-from crossfade.analysis.mixing import Mixing, mixing
-from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary
+from crossfade.analysis.estimators import estimator, work
+from crossfade.analysis.mixing import Mixing, mixing_at
+from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, are_halves
 from crossfade.analysis.which_end import scores
-from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg, Trace
+from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg
 
 # Each pair: beyond the first an answer is weak, beyond the second it is none.
 R_HAT = (1.05, 1.2)
@@ -57,7 +56,7 @@ def level(value: float, bounds: tuple[float, float]) -> int:
     if np.isnan(value):
         return 2
     rising = bounds[1] > bounds[0]
-    return sum((value > bound) if rising else (value < bound) for bound in bounds)
+    return int(sum((value > bound) if rising else (value < bound) for bound in bounds))
 
 
 def chance(estimate: Estimate, expected: float = 0.0) -> float:
@@ -130,7 +129,7 @@ def of_scores(chains: Chains) -> list[Finding]:
     """Score identities: over draws of a density, its mean gradient is 0 and coordinate times gradient is -1."""
     if chains.scores is None or chains.scores[1].size == 0 or len(chains.scores[1]) < 4:
         return []
-    found = []
+    found: list[Finding] = []
     shifts, widths = scores(*chains.scores)
     for per_chain, what, expected in (
         (shifts, "mean gradient", 0.0),
@@ -155,20 +154,18 @@ def of_scores(chains: Chains) -> list[Finding]:
                 else "Give a larger budget, or check the gradient of the model."
             )
             found.append(Finding(now, said))
-    return found[:1]
+    return sorted(found, key=lambda finding: -finding.level)[:1]
 
 
 def of_overlap(legs: tuple[Leg, ...]) -> list[Finding]:
-    for leg in legs:
-        tau, samples = ratios(leg.forward)
-        try:
-            shared = neighbour_overlaps(tau, samples)
-        except CrossfadeError:
-            return [Finding(2, "Two neighbouring rungs do not overlap at all. Give a larger budget.")]
-        k = int(np.argmin(shared))
-        if now := level(shared[k], OVERLAP):
-            where = f"tau = {tau[k]:.3g} and {tau[k + 1]:.3g}"
-            return [Finding(now, f"The draws at {where} barely overlap ({shared[k]:.2g} of 0.5). Run longer.")]
+    """The worst overlap of two neighbouring rungs, of all legs."""
+    try:
+        worst, low, high = min(weakest_overlap(leg.forward) for leg in legs)
+    except CrossfadeError:
+        return [Finding(2, "Two neighbouring rungs do not overlap at all. Give a larger budget.")]
+    if now := level(worst, OVERLAP):
+        where = f"tau = {low:.3g} and {high:.3g}"
+        return [Finding(now, f"The draws at {where} barely overlap ({worst:.2g} of 0.5). Run longer.")]
     return []
 
 
@@ -177,10 +174,9 @@ def of_ratios(legs: tuple[Leg, ...]) -> list[Finding]:
     found: list[Finding] = []
     for group in [legs] if are_halves(legs) else [(leg,) for leg in legs]:
         for t in np.unique(group[0].forward.tau):
-            own = [
-                mixing_of(by_tau(leg.forward, t)) for leg in group
-            ]  # each half has a fit, and so a ratio, of its own
-            r_hat, effective = max(m.r_hat for m in own), sum(m.effective for m in own)
+            # each half has a fit, and so a ratio, of its own
+            own = [mixing_at(leg.forward, t) for leg in group]
+            r_hat, effective = float(np.max([m.r_hat for m in own])), sum(m.effective for m in own)
             if now := level(r_hat, R_HAT):
                 said = f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}). Run longer."
                 found.append(Finding(now, said))
@@ -221,9 +217,10 @@ def of_round_trips(fewest: int) -> list[Finding]:
 def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
     """Whether a run of the paper's methods can be trusted."""
     headline, name = summary.headline, summary.headline.name
-    found = of_error(headline, np.inf, "") if np.isfinite(headline.error) else of_error(headline, 1.0, "")
-    if headline.error > 1:
-        found = [Finding(2, f"The standard error is {headline.error:.2g}: this is no answer yet. Raise n_iter.")]
+    found = []
+    if not headline.error <= 1:  # or not a number
+        said = f"The standard error is {headline.error:.2g}: this is no answer yet. Raise n_iter."
+        found.append(Finding(2, said))
     gap = summary.checks.get(HYSTERESIS)
     if gap is not None and (now := level(chance(gap), (2e-3, 1e-6))):
         said = (
@@ -279,32 +276,13 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
         )
         found.append(Finding(1, said))
     if own.by_overlap:
-        tau, samples = ratios(trace)
-        shared = neighbour_overlaps(tau, samples)
-        k = int(np.argmin(shared))
-        if shared[k] < TABLE_OVERLAP:
-            where = f"{tau[k]:.3g} and {tau[k + 1]:.3g}"
-            found.append(Finding(1, f"{leg.name}: rungs {where} barely overlap ({shared[k]:.2g} of 0.5). Add rungs."))
-    worst = [mixing_of(by_tau(trace, t)).r_hat for t in np.unique(trace.tau)]
-    if max(worst) > R_HAT[0]:
-        where = np.unique(trace.tau)[int(np.argmax(worst))]
-        said = f"{leg.name}: the chains do not agree (R-hat {max(worst):.2f} at tau = {where:.3g}). Raise n_iter."
+        shared, low, high = weakest_overlap(trace)
+        if shared < TABLE_OVERLAP:
+            said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
+            found.append(Finding(1, said))
+    r_hats = np.array([mixing_at(trace, t).r_hat for t in np.unique(trace.tau)])
+    if level(worst := float(r_hats.max()), R_HAT):
+        where = np.unique(trace.tau)[np.argmax(r_hats)]
+        said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
         found.append(Finding(1, said))
     return found
-
-
-def are_halves(legs: tuple[Leg, ...]) -> bool:
-    """Two halves of the chains along one ladder, not two different ways."""
-    return len(legs) == 2 and legs[0].sign == legs[1].sign
-
-
-def by_tau(trace: Trace, tau: float) -> np.ndarray:
-    """All draws of one tau [chain, draw], in order: a rung may be written as several."""
-    columns = trace.log_ratio[:, trace.tau == tau]
-    return columns.reshape(len(columns), -1)
-
-
-def mixing_of(ratio: np.ndarray) -> Mixing:
-    if np.ptp(ratio[np.isfinite(ratio)]) == 0:
-        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
-    return mixing(np.where(np.isfinite(ratio), ratio, -1e300)[:, :, None])

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossfade.types import Trace
+
 RANKED = 200  # up to so many coordinates are looked at by ranks; of more, those that look worst without ranks
 
 
@@ -43,6 +45,15 @@ def mixing(draws: np.ndarray) -> Mixing:
         int(looked_at[np.argmin(effective)]),
         float(np.median(effective)),
     )
+
+
+def mixing_at(trace: Trace, tau: float) -> Mixing:
+    """Of the log ratio at one tau, which may be written as several rungs; infinite ones count by their ranks."""
+    columns = trace.log_ratio[:, trace.tau == tau]
+    ratio = columns.reshape(len(columns), -1)
+    if (ratio == ratio[0, 0]).all():
+        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
+    return mixing(np.nan_to_num(ratio, nan=np.nan, posinf=1e300, neginf=-1e300)[:, :, None])
 
 
 def plain_r_hat(draws: np.ndarray) -> np.ndarray:

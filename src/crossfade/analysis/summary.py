@@ -32,19 +32,18 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
 
     Errors are jackknifed over the chains of each leg and direction, which are independent of each other.
     """
-    if why := too_coarse(legs[0].forward, estimator(name).one_way or name):
-        raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(legs[0].forward)) or 'none'}")
+    for leg in legs:
+        if why := too_coarse(leg.forward, estimator(name).one_way or name):
+            raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(leg.forward)) or 'none'}")
     two_ways = all(leg.reverse is not None for leg in legs)
-    names = [other for other in legal(legs[0].forward) if other != name]
+    names = [other for other in legal(legs[0].forward) if all(other in legal(leg.forward) for leg in legs)]
     if two_ways:
         names += [other for other, own in ESTIMATORS.items() if own.both_ways and own.one_way in (*names, name)]
     runs = {name: [_sides(leg, name) for leg in legs]}
-    for other in dict.fromkeys(names):
+    for other in names:
         if other != name:
-            try:  # only the headline may refuse: a second opinion that cannot be had is no reason to stop
+            with suppress(CrossfadeError):  # only the headline may refuse: a second opinion is no reason to stop
                 runs[other] = [_sides(leg, other) for leg in legs]
-            except CrossfadeError:
-                continue
     signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
@@ -171,8 +170,16 @@ def _statistics(trace: Trace, name: str) -> dict[str, float]:
     return found
 
 
+def are_halves(legs: tuple[Leg, ...]) -> bool:
+    """Two halves of the chains along one ladder, not two different ways."""
+    return len(legs) == 2 and legs[0].sign == legs[1].sign
+
+
 def reversed_trace(trace: Trace) -> Trace:
     """The same equilibrium draws, read from tau = 1 to tau = 0."""
     return trace._replace(
-        tau=1 - trace.tau[::-1], log_ratio=-trace.log_ratio[:, ::-1], acceptance=trace.acceptance[:, ::-1]
+        tau=1 - trace.tau[::-1],
+        log_ratio=-trace.log_ratio[:, ::-1],
+        acceptance=trace.acceptance[:, ::-1],
+        extra={name: values[:, ::-1] for name, values in trace.extra.items()},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from analysis.gaussian_path import GaussianPath, sweep_of_works
@@ -9,10 +11,12 @@ from assertions import assert_estimate, rng
 
 from crossfade.analysis import (
     combine,
+    controlled,
     crooks,
     effective_draws,
     jackknife,
     jackknife_pair,
+    mbar,
     paper_variance,
     partial_integrals,
     relaxation,
@@ -20,6 +24,7 @@ from crossfade.analysis import (
     trapezoid,
     within_chain,
 )
+from crossfade.analysis.errors import Replicates, replicates, replicates_of
 from crossfade.types import CrossfadeError, Estimate, Trace
 
 PATH, TAU = GaussianPath(), np.linspace(0, 1, 4)
@@ -37,15 +42,77 @@ def test_the_jackknife_of_a_linear_estimator_is_the_standard_error() -> None:
     assert estimate.value == pytest.approx(each.mean(), abs=1e-12)
     assert estimate.error == pytest.approx(each.std(ddof=1) / np.sqrt(12), rel=1e-12)
     assert (estimate.dof, estimate.name) == (11, "mine")
+    left_out = replicates(trace, trapezoid).left_out
+    forgetful = np.sqrt(np.sum((left_out - left_out.mean()) ** 2))  # twin: without the factor (n - 1)/n
+    assert estimate.error == pytest.approx(forgetful * np.sqrt(11 / 12), rel=1e-12) != forgetful
 
 
 def test_the_jackknife_is_calibrated_for_a_nonlinear_estimator() -> None:
-    z = []
+    """Draws with a short memory within chains that are independent of each other."""
+    z, independent = [], []
     for i in range(200):
-        estimate = jackknife(PATH.equilibrium(rng(1000 + i), TAU, 24, 40), stepping_stone)
+        trace = PATH.equilibrium(rng(1000 + i), TAU, 24, 40, rho=0.5)
+        estimate = jackknife(trace, stepping_stone)
         z.append((estimate.value - PATH.truth) / estimate.error)
+        weights = [np.exp(d * trace.log_ratio[:, k]) for k, d in enumerate(np.diff(TAU))]
+        error = np.sqrt(sum(w.var() / w.mean() ** 2 / w.size for w in weights))
+        independent.append((estimate.value - PATH.truth) / error)
     assert calibrated(z)
-    assert not calibrated([2 * score for score in z])  # the wrong twin: an error half as large
+    assert not calibrated(independent)  # the wrong twin: all draws are independent
+
+
+def test_strata_of_a_linear_statistic_add_their_variances() -> None:
+    """Halves of different means and spreads: the mean of both has variance (s_1^2 + s_2^2) / (4 n), s as given."""
+    n, spread, offset, random = 8, np.array([1.0, 2.0]), np.array([0.0, 1.0]), rng(520)
+    truth = float(np.sum(spread**2) / (4 * n))
+    stratified, together = [], []
+    for _ in range(2000):
+        x = offset[:, None] + spread[:, None] * random.normal(size=(2, n))
+        means = x.mean(axis=1)
+        less = (n * means[:, None] - x) / (n - 1)  # the mean of a half without each of its own
+        left_out = ((less + means[::-1, None]) / 2).reshape(-1)
+        own = Replicates(float(means.mean()), left_out, 2)
+        assert own.variance == pytest.approx(np.sum(x.var(axis=1, ddof=1)) / (4 * n), rel=1e-9)  # the theory
+        stratified.append(own.variance)
+        together.append(own._replace(n_strata=1).variance)  # the twin: one stratum of 2 n groups
+
+    def mean_of(values: list[float]) -> Estimate:
+        return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1)
+
+    assert_estimate(mean_of(stratified), truth, max_error=0.003)
+    with pytest.raises(AssertionError, match="sigma"):
+        assert_estimate(mean_of(together), truth, max_error=0.003)
+    assert (own.estimate("both").dof, own.estimate("both").name) == (14, "both")
+
+
+def test_replicates_subtract_group_by_group() -> None:
+    x, y = Replicates(3.0, np.array([1.0, 2.0, 4.0, 5.0]), 2), Replicates(1.0, np.array([0.0, 1.0, 3.0, 4.0]), 2)
+    assert x.minus(y).estimate() == Estimate(2.0, 0.0, 2)  # they move together
+    assert x.minus(y).n_strata == 2
+
+
+def test_the_short_cut_of_mbar_is_close_to_solving_anew() -> None:
+    """One Newton step: its error is of second order in 1/n_chains, and hardly moves the error bar."""
+    for tau, n_chains in ((np.array([0.0, 1.0]), 16), (np.linspace(0, 1, 5), 24)):
+        trace = PATH.equilibrium(rng(521), tau, n_chains, 100)
+        quick, slow = replicates_of(trace, "mbar"), replicates(trace, mbar)
+        assert quick.value == pytest.approx(slow.value, abs=1e-9)
+        np.testing.assert_allclose(quick.left_out, slow.left_out, atol=0.01 * np.ptp(slow.left_out))
+        assert quick.estimate().error == pytest.approx(slow.estimate().error, rel=0.01)
+        short = quick.value + 0.9 * (quick.left_out - quick.value)  # twin: a step a tenth too short
+        assert np.abs(short - slow.left_out).max() > 0.02 * np.ptp(slow.left_out)
+    apart = GaussianPath(m=5.0, s=0.6).equilibrium(rng(522), np.array([0.0, 1.0]), 4, 200)
+    np.testing.assert_allclose(replicates_of(apart, "mbar").left_out, replicates(apart, mbar).left_out)
+    with pytest.raises(CrossfadeError, match="2 chains or more"):
+        replicates_of(trace.take(chains=[0]), "mbar")
+
+
+def test_controls_are_fitted_before_chains_are_left_out() -> None:
+    trace = PATH.equilibrium(rng(523), np.linspace(0, 1, 9), 8, 100)
+    found = replicates_of(trace, "controlled").estimate("controlled")
+    assert_estimate(found, PATH.truth, max_error=0.01)
+    with pytest.raises(AssertionError, match="sigma"):  # the plain trapezoid of nine rungs
+        assert_estimate(jackknife(trace, partial(trapezoid, moments=controlled)), PATH.truth, max_error=0.01)
 
 
 def test_one_chain_is_refused() -> None:
