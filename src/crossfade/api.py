@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -138,16 +140,16 @@ def evidence(
 def sample(model: AnyModel, *, n_draws: int = 100, n_chains: int = 32, seed: int = 0) -> Draws:
     """Posterior draws of one model, n_draws from each chain after warming up; `.more(n)` goes on where they stopped.
 
-    Sampled once, they serve any number of edges (`fade`). `arrays()` gives all that must be kept, and
-    `restored_draws(model, arrays)` the same draws again, in another process or on another machine.
+    Sampled once, they serve any number of edges (`fade`). `.save(path)` keeps them, and `restored_draws(model, path)`
+    gives them back in another process or on another machine, where `.more(n)` goes on to the last bit.
     """
     _check_common(seed, 0.0, n_chains)
     return warmed(as_joint(model), jax.random.key(seed), n_chains).more(n_draws)
 
 
-def restored_draws(model: AnyModel, arrays: dict[str, np.ndarray]) -> Draws:
-    """Draws from what `Draws.arrays` gave, to be continued; the model must be the one that they are of."""
-    return restored(as_joint(model), arrays)
+def restored_draws(model: AnyModel, kept: Mapping[str, np.ndarray] | str | Path) -> Draws:
+    """Draws that `Draws.save` wrote (or from what `arrays` gave), to be continued; the model must be the same one."""
+    return restored(as_joint(model), kept)
 
 
 def _refuse(method: str | Method, **given: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import toms748
 from scipy.special import expit
 
 from crossfade.types import CrossfadeError
@@ -16,8 +17,8 @@ from crossfade.types import CrossfadeError
 def bar_difference(forward: np.ndarray, reverse: np.ndarray) -> float:
     """The x with sum_F expit(W_F - x + M) = sum_R expit(W_R + x - M), M = log(n_R / n_F) (Bennett 1976).
 
-    Both works are log weights in their own direction; one of -inf counts in n and adds nothing. Newton in a
-    bracket, on the logarithms of the sums, so that works far from overlapping are solved too.
+    Both works are log weights in their own direction; one of -inf counts in n and adds nothing. The root is that of the
+    difference of the logarithms of the sums, so that works far from overlapping are solved too.
     """
     shift = np.log(len(reverse) / len(forward))
     if np.isnan(forward).any() or np.isnan(reverse).any() or max(forward.max(), reverse.max()) == np.inf:
@@ -25,17 +26,21 @@ def bar_difference(forward: np.ndarray, reverse: np.ndarray) -> float:
     forward, reverse = forward[forward > -np.inf], reverse[reverse > -np.inf]
     if not (len(forward) and len(reverse)):
         raise CrossfadeError("no draw of one side is possible on the other: add rungs between them")
-    x, low, high = (forward.mean() - reverse.mean()) / 2, -np.inf, np.inf
-    reach = 1 + np.ptp(forward) + np.ptp(reverse) + abs(forward.mean() + reverse.mean())
-    for _ in range(200):
-        left, left_slope = _log_sum_expit(forward - x)
-        right, right_slope = _log_sum_expit(reverse + x)
-        low, high = (x, high) if left > right else (low, x)
-        step = np.clip((left - right) / max(left_slope + right_slope, 1e-3), -reach, reach)
-        if min(abs(step), high - low) <= 1e-13 * max(1, abs(x)):
-            return float(x + step + shift)
-        x = x + step if low < x + step < high else (low + high) / 2
-    raise CrossfadeError("BAR did not converge in 200 steps: look at the works, they are not log weights")
+
+    def excess(x: float) -> float:
+        return _log_sum_expit(forward - x) - _log_sum_expit(reverse + x)
+
+    # One of the sums cannot exceed the other outside of all works, give or take the numbers of draws.
+    spare = abs(shift) + 1.0
+    low = min(forward.min(), -reverse.max()) - spare
+    high = max(forward.max(), -reverse.min()) + spare
+    for _ in range(60):
+        if excess(low) >= 0 >= excess(high):
+            root = toms748(excess, low, high, xtol=1e-13, rtol=1e-14)
+            return float(root + shift)
+        low, high = low - 2 * spare, high + 2 * spare
+        spare *= 2
+    raise CrossfadeError("BAR did not converge: look at the works, they are not log weights")
 
 
 def bar_steps(tau: np.ndarray, samples: Sequence[np.ndarray]) -> list[float]:
@@ -124,12 +129,9 @@ def responsibilities(ratio: np.ndarray, tau: np.ndarray, log_weight: np.ndarray)
     return total, joint
 
 
-def _log_sum_expit(a: np.ndarray) -> tuple[float, float]:
-    """Log sum_i expit(a_i), and minus its derivative under a common shift of a downwards."""
+def _log_sum_expit(a: np.ndarray) -> float:
+    """Log sum_i expit(a_i)."""
     top = a.max()
     if top < -40:  # expit is exp to the last digit, and would underflow
-        return float(top + np.log(np.exp(a - top).sum())), 1.0
-    s = expit(a)
-    total = s.sum()
-    squares = np.einsum("i,i", s, s)  # not s @ s: its BLAS threads make this 20 times slower on a busy machine
-    return float(np.log(total)), float(1 - squares / total)
+        return float(top + np.log(np.exp(a - top).sum()))
+    return float(np.log(expit(a).sum()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from crossfade.analysis.estimators import ESTIMATORS, estimator, legal, ratios, 
 from crossfade.analysis.which_end import slope
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
-HYSTERESIS, SLOPE, HALVES = "hysteresis", "slope", "halves"
+HYSTERESIS, SLOPE, HALVES = CHECKS = ("hysteresis", "slope", "halves")
 
 
 class Summary(NamedTuple):
@@ -97,47 +98,69 @@ def there_and_back(legs: tuple[Leg, ...], name: str) -> Estimate | None:
     return combine(terms, HYSTERESIS)
 
 
-def statistics(legs: tuple[Leg, ...], name: str) -> dict[str, float]:
-    """Every number that the default method tells of its two halves: answer, opinions and checks, without errors."""
-    traces = [leg.forward for leg in legs]
+def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str) -> Summary:
+    """Answer, opinions and checks of two halves of one run, each read with a fit to the other half.
+
+    `without` holds the halves once more without each group of chains, of the first half and then of the second, with
+    the fits made anew. Of a mean S of both halves and their difference D, with the fits held fixed the jackknife knows
+    the variances of the halves; refitting tells their covariance, since leaving a group of one half out of everything
+    then moves both: 2 Cov = Var_refit(S) - Var_refit(D) / 4.
+    """
+    whole = [_statistics(leg.forward, name) for leg in legs]
+    fixed = [_left_out(leg.forward, name) for leg in legs]
+    again = [[_statistics(leg.forward, name) for leg in part] for part in without]
+    everywhere = [*whole, *fixed[0], *fixed[1], *(half for part in again for half in part)]
+    keys = [key for key in whole[0] if all(key in part for part in everywhere)]
+
+    def estimate(key: str, minus: str = "", sign: float = 1.0) -> Estimate:
+        """Of the mean of both halves where sign is 1, and of their difference where it is -1."""
+
+        def of(part: dict[str, float]) -> float:
+            return part[key] - part[minus] if minus else part[key]
+
+        values = [of(half) for half in whole]
+        halves = [Replicates(v, np.array([of(part) for part in own])) for v, own in zip(values, fixed, strict=True)]
+        weight = 0.5 if sign > 0 else 1.0
+        found = combine([(weight, halves[0].estimate()), (sign * weight, halves[1].estimate())], key)
+        moved = np.array([[of(half) for half in part] for part in again]).reshape(-1, 2)
+        covariance = 0.0
+        if len(moved):
+            mean, gap = (
+                Replicates(0.0, combination, 2).variance for combination in (moved.mean(axis=1), np.diff(moved))
+            )
+            covariance = (mean - gap / 4) / 2
+        variance = found.error**2 + sign * 2 * weight**2 * covariance
+        return found._replace(error=float(np.sqrt(max(variance, found.error**2 / 2))))
+
+    estimates = {key: estimate(key) for key in keys}
+    differences = {key: estimate(key, minus=name) for key in keys if key not in (name, *CHECKS)}
+    checks = {key: estimates.pop(key) for key in CHECKS if key in estimates}
+    checks[HALVES] = estimate(name, sign=-1.0)._replace(name=HALVES)
+    headline = estimates.pop(name)
+    finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
+    return Summary(headline, estimates, differences, finite)
+
+
+def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:
+    n = trace.n_chains
+    return [_statistics(trace.take(chains=np.arange(n) != i), name) for i in range(n)]
+
+
+def _statistics(trace: Trace, name: str) -> dict[str, float]:
+    """Every number that is told of one half: the answer, opinions, and the checks whose value is known in advance."""
     found: dict[str, float] = {}
-    for other in dict.fromkeys([name, *legal(traces[0])]):
-        if other == "bar" != name and len(np.unique(traces[0].tau)) == 2:
+    for other in dict.fromkeys([name, *legal(trace)]):
+        if other == "bar" != name and len(np.unique(trace.tau)) == 2:
             continue  # between two rungs it is mbar
         try:
-            found[other] = sum(
-                leg.sign * ESTIMATORS[other].function(trace) for leg, trace in zip(legs, traces, strict=True)
-            )
+            found[other] = ESTIMATORS[other].function(trace)
         except CrossfadeError:
             if other == name:
                 raise
-    if all(leg.sign == legs[0].sign for leg in legs) and len(legs) == 2:
-        first, second = (ESTIMATORS[name].function(trace) for trace in traces)
-        found[HALVES] = first - second
-        found[SLOPE] = float(np.mean([slope(*ratios(trace)) for trace in traces]))
-    try:
-        gaps = [
-            leg.sign * (stepping_stone(t) + stepping_stone(reversed_trace(t)))
-            for leg, t in zip(legs, traces, strict=True)
-        ]
-        found[HYSTERESIS] = sum(gaps)
-    except CrossfadeError:  # some draws are impossible one step on: only two-sided estimates exist
-        pass
+    found[SLOPE] = slope(*ratios(trace))
+    with suppress(CrossfadeError):  # some draws are impossible one step on: only two-sided estimates exist
+        found[HYSTERESIS] = stepping_stone(trace) + stepping_stone(reversed_trace(trace))
     return found
-
-
-def from_statistics(whole: dict[str, float], left_out: Sequence[dict[str, float]], n_strata: int, name: str) -> Summary:
-    """Errors of all statistics from their values with each group of chains left out of everything, fits included."""
-    kept = [key for key in whole if all(key in part for part in left_out)]
-    found = {key: Replicates(whole[key], np.array([part[key] for part in left_out]), n_strata) for key in kept}
-    headline = found.pop(name)
-    checks = {key: found.pop(key).estimate(key) for key in (HYSTERESIS, SLOPE, HALVES) if key in found}
-    return Summary(
-        headline.estimate(name),
-        {other: own.estimate(other) for other, own in found.items()},
-        {other: own.minus(headline).estimate(other) for other, own in found.items()},
-        {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()},
-    )
 
 
 def reversed_trace(trace: Trace) -> Trace:

@@ -15,7 +15,7 @@ import numpy as np
 
 from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.mixing import mixing
-from crossfade.analysis.summary import Summary, from_statistics, statistics
+from crossfade.analysis.summary import Summary, summarise_halves
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, Union, check_data, union
 from crossfade.paths.fit import (
@@ -38,7 +38,7 @@ HEADLINE = "mbar"
 GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
 MAX_RUNGS = 24
 KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
-N_GROUPS = 8  # of chains in each half, that are left out one after the other
+N_GROUPS = 4  # of chains in each half, that are left out of the fits one after the other
 PILOT_SEGMENTS = 4  # of draws at a new rung
 
 
@@ -75,19 +75,12 @@ class Edge(NamedTuple):
         return overlaps(self.rungs)
 
     def summary(self) -> Summary:
-        """Answer, opinions and checks, with errors that know of the fits: every group of chains is left out of them."""
-        return from_statistics(
-            statistics(self.legs, HEADLINE), [statistics(legs, HEADLINE) for legs in left_out(self)], 2, HEADLINE
-        )
+        """Answer, opinions and checks, with errors that know of the fits: groups of chains leave these too."""
+        return summarise_halves(self.legs, left_out(self), HEADLINE)
 
     def quick_summary(self) -> Summary:
         """The same with the fits held fixed: too sure by what they add, but enough to see how far there is to go."""
-        return from_statistics(
-            statistics(self.legs, HEADLINE),
-            [statistics(legs, HEADLINE) for legs in left_out(self, refit=False)],
-            2,
-            HEADLINE,
-        )
+        return summarise_halves(self.legs, (), HEADLINE)
 
 
 @in_float64
@@ -266,36 +259,30 @@ def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
     return edge._replace(rungs=(_end(edge, 0), *between, _end(edge, 1)))
 
 
-def left_out(edge: Edge, refit: bool = True) -> list[tuple[Leg, ...]]:
-    """The legs without each group of chains of both models; the fits to that half are made anew without it as well.
+def left_out(edge: Edge) -> list[tuple[Leg, ...]]:
+    """The legs without each group of chains of both models, the fits to that group's half made anew without it.
 
-    Without a group of half h, half h is read as before, and the other half with the new fit to h. Rungs between were
-    sampled with their fits, which then stay.
+    Half h without the group is read as before, and the other half with the new fit to h. Rungs between were sampled
+    with their fits, so there nothing can be made anew.
     """
+    if len(edge.rungs) > 2:
+        return []
     halves = _halves(edge.draws[0].n_chains)
-    refit = refit and len(edge.rungs) == 2
-    random = [_noise(edge, k) for k in (0, 1)] if refit else []
+    random = [_noise(edge, k) for k in (0, 1)]
     found = []
     for h, half in enumerate(halves):
-        worth = _worth(edge, half) if refit else None
+        worth = _worth(edge, half)
         for group in np.array_split(np.arange(len(half)), min(N_GROUPS, len(half))):
             kept = np.setdiff1d(np.arange(len(half)), group)
-            rungs = [_without(rung, h, kept) for rung in edge.rungs]
-            if worth is not None:
-                less = (worth[0] * len(kept) / len(half), worth[1] * len(kept) / len(half))
-                own = _fit_of(edge, half[kept], less)
-                for k in (0, 1):
-                    again, _ = _read(edge, k, halves[1 - h], own, random[k])
-                    ratio = (rungs[k].ratio[h], again)
-                    rungs[k] = rungs[k]._replace(ratio=ratio if h == 0 else ratio[::-1])
+            share = len(kept) / len(half)
+            own = _fit_of(edge, half[kept], (share * worth[0], share * worth[1]))
+            rungs = []
+            for k, rung in enumerate(edge.rungs):
+                again, _ = _read(edge, k, halves[1 - h], own, random[k])
+                ratio = (rung.ratio[h][kept], again)
+                rungs.append(rung._replace(ratio=ratio if h == 0 else ratio[::-1]))
             found.append(legs_of(tuple(rungs)))
     return found
-
-
-def _without(rung: Rung, h: int, kept: np.ndarray) -> Rung:
-    ratio = list(rung.ratio)
-    ratio[h] = ratio[h][kept]
-    return rung._replace(ratio=(ratio[0], ratio[1]))
 
 
 def legs_of(rungs: tuple[Rung, ...]) -> tuple[Leg, ...]:

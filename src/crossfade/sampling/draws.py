@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -118,6 +120,14 @@ class Draws(NamedTuple):
             }
         return found
 
+    def save(self, path: str | Path) -> None:
+        """Write what `arrays` gives to a file; it appears complete or not at all."""
+        path = Path(path)
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **self.arrays())
+        unfinished.replace(path)
+
 
 def _none(joint: Joint, density: Density, n_chains: int, n_draws: int = 0) -> Draws:
     zeros = np.zeros((n_chains, n_draws))
@@ -137,9 +147,12 @@ def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") ->
 
 
 @in_float64
-def restored(joint: Joint, arrays: dict[str, np.ndarray]) -> Draws:
-    """Draws from what `Draws.arrays` gave; the model must be the one that they are of."""
-    density = joint.density
+def restored(joint: Joint, kept: Mapping[str, np.ndarray] | str | Path) -> Draws:
+    """Draws from what `Draws.arrays` gave or `Draws.save` wrote; the model must be the one that they are of."""
+    if isinstance(kept, str | Path):
+        with np.load(kept, allow_pickle=False) as file:
+            kept = {name: file[name] for name in file.files}
+    arrays, density = kept, joint.density
     u, log_density, divergent, slope = (arrays[name] for name in ("u", "log_density", "divergent", "slope"))
     draws = Draws(joint, density, u, log_density, divergent, slope)
     if draws.u.shape[2] != density.coordinates.size:

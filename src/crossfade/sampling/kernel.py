@@ -99,7 +99,7 @@ class HMC(Kernel):
     """Hamiltonian steps in the coordinates whitened by `step`; each trajectory's step size is jittered by 10 %."""
 
     step: Step
-    step_size: float
+    step_size: Array
     n_leapfrog: int = eqx.field(static=True)
     unroll: bool = eqx.field(static=True, default=True)  # faster steps, but as many gradients to compile
 
