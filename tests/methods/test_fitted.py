@@ -1,25 +1,25 @@
-"""The default method end to end: pairs with exact answers, the user's own draws, budgets, the fallback."""
+"""The default method end to end: pairs with exact answers, runs as data, budgets, the user's own draws."""
 
 import jax
+import lines
 import numpy as np
 import pytest
-import xarray
 from assertions import assert_estimate
 from linear_pairs import KINDS, crossed, log_bayes_factor
-from numpyro import distributions as dist
 from pairs import PAIRS
-from traps import TRAPS, galaxy
+from traps import galaxy
 
 from crossfade.api import compare, evidence
-from crossfade.density.model import Model
-from crossfade.methods.fitted import asked
-from crossfade.methods.laplace import first_look
-from crossfade.sampling import hmc as posterior
+from crossfade.density.joint import as_joint
+from crossfade.methods import fitted
+from crossfade.methods.budget import asked
+from crossfade.methods.edge import Rung
+from crossfade.sampling import hmc
 from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic, mixed
 
-LONG_TO_COMPILE = ("one_parameter", "positive", "correlation")
+LONG_TO_COMPILE = ("one_parameter", "positive", "correlation", "simplex", "ordered")
 
 
 @pytest.mark.parametrize(
@@ -44,129 +44,161 @@ def test_unshared_and_unequally_shared_parameters_in_one_pair():
 
 
 @pytest.fixture(scope="module")
-def pima():
-    return compare(*logistic.pima(), target_se=0.002)
+def joints():
+    return tuple(as_joint(model) for model in lines.in_numpyro())
 
 
-def test_pima(pima):
-    assert pima.verdict == "trustworthy", pima.reasons
-    assert_estimate(pima.log_bayes_factor, -2.625013, max_error=0.002)
-    for name, opinion in pima.opinions.items():
-        assert_estimate(opinion, -2.625013, n_sigma=5, max_error=0.01), name
-    assert abs(pima.hysteresis.value) < 4.5 * pima.hysteresis.error
+def begun(joints, target_se=0.02, budget="100000 draws"):
+    return fitted.begin(joints, asked(target_se, budget), seed=3, n_chains=16)
 
 
-def test_own_draws_are_not_sampled_again(pima, monkeypatch):
-    """Arrays, or an xarray posterior under .posterior; nothing may be run when the overlap is good."""
+@pytest.fixture(scope="module")
+def by_hand(joints):
+    """Every state of a run, driven by a loop."""
+    runs = [begun(joints)]
+    while not runs[-1].finished:
+        runs.append(fitted.step(runs[-1]))
+    return runs
+
+
+def arrays(run):
+    """All numbers of a run."""
+    return [leaf for leaf in jax.tree.leaves((run.draws, run.edge, run.summary)) if isinstance(leaf, np.ndarray | float)]
+
+
+def copies(run):
+    return [np.array(leaf) for leaf in arrays(run)]
+
+
+def test_a_step_is_a_pure_function_of_the_run(by_hand):
+    for run, next_run in zip(by_hand, by_hand[1:], strict=False):
+        before = copies(run)
+        again = fitted.step(run)
+        assert again.doing == next_run.doing and again.finished == next_run.finished
+        for a, b in zip(arrays(again), arrays(next_run), strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(arrays(run), before, strict=True):  # what went in is as it was
+            np.testing.assert_array_equal(a, b)
+
+
+def test_driving_by_hand_is_compare(by_hand):
+    said = [run.doing for run in by_hand]
+    assert any("warming up" in words for words in said) and any("fitting links" in words for words in said)
+    found = fitted.result_of(by_hand[-1])
+    messages = []
+    result = compare(*lines.in_numpyro(), target_se=0.02, budget="100000 draws", seed=3, n_chains=16, say=messages.append)
+    assert result.raw_estimate == found.raw_estimate and result.checks == found.checks
+    np.testing.assert_array_equal(result.legs[0].forward.log_ratio, found.legs[0].forward.log_ratio)
+    assert any("warming up" in words for words in messages)
+    assert result.verdict == "trustworthy", result.reasons
+    assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.02)
+
+
+def test_ctrl_c_after_the_first_look_is_a_weak_answer(joints, monkeypatch):
+    real, seen = fitted._grown, []
+
+    def pressed(run):
+        seen.append(run)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+        return real(run)
+
+    monkeypatch.setattr(fitted, "_grown", pressed)
+    result = fitted.result_of(fitted.drive(begun(joints, target_se=1e-5), lambda words: None))
+    assert result.verdict == "weak" and "it was stopped by hand" in result.reasons[0]
+    assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.1)
+
+
+def test_ctrl_c_before_there_is_anything_stops(joints, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitted, "_pilot", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.drive(begun(joints), lambda words: None)
+
+
+def test_a_spent_budget_gives_the_best_answer_and_says_so():
+    result = compare(*lines.in_numpyro(), target_se=1e-4, budget="6400 draws", n_chains=16)
+    assert result.verdict == "weak" and "6,400 draws per rung is used up" in result.reasons[0]
+    assert 0.9 * 6400 < result.about["n_draws"]["0"] <= 6400
+    assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.02)
+
+
+def test_time_that_is_up_stops_a_run_after_its_first_look():
+    result = compare(*lines.in_numpyro(), target_se=1e-4, budget=0.01, n_chains=16)
+    assert result.verdict == "weak" and "the budget of 0.01 s is used up" in result.reasons[0]
+
+
+def test_draws_go_where_they_help_most():
+    random = np.random.default_rng(1)
+
+    def rung(tau, sd):
+        return Rung(tau, tuple(sd * random.normal(size=(8, 100)) for _ in (0, 1)), (np.zeros((8, 100, 1)),) * 2)
+
+    even = fitted.allocate((rung(0.0, 1.0), rung(1.0, 1.0)), 2.0)
+    assert even[0] == pytest.approx(100, abs=100) and sum(even) >= 200
+    wide, narrow = fitted.allocate((rung(0.0, 5.0), rung(1.0, 0.5)), 4.0)
+    assert wide > 3 * narrow >= 0
+
+
+def test_own_draws_are_not_sampled_again(monkeypatch):
+    """Nothing may be run when the overlap is good."""
 
     def never(*_, **__):
         raise AssertionError("a chain was run")
 
-    monkeypatch.setattr(posterior, "_segment", never)
-    first, second = pima.posteriors
-    names = {name: (("chain", "draw"), values) for name, values in second.items()}
-    tree = xarray.DataTree.from_dict({"/posterior": xarray.Dataset(names)})
-    result = compare(*logistic.pima(), draws=(first, tree), target_se=0.01)
+    random = np.random.default_rng(2)
+    draws = tuple(lines.posterior(k, random) for k in (0, 1))
+    monkeypatch.setattr(hmc, "_segment", never)
+    result = compare(*lines.in_numpyro(), draws=draws, target_se=0.03)
     assert result.verdict == "trustworthy", result.reasons
-    assert_estimate(result.log_bayes_factor, -2.625013, max_error=0.01)
-
-
-def test_own_draws_are_looked_at(pima):
-    first, second = pima.posteriors
-    short = {name: values[:2, :60] for name, values in second.items()}
-    result = compare(*logistic.pima(), draws=(first, short), target_se=0.001)
+    assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.03)
+    short = tuple({name: values[:2, :60] for name, values in own.items()} for own in draws)
+    result = compare(*lines.in_numpyro(), draws=short, target_se=0.001)
     assert result.verdict != "trustworthy" and any("brought" in reason for reason in result.reasons)
-    for draws, message in (
-        ({k: v for k, v in second.items() if k != "age"}, "no 'age'"),
-        ({**second, "age": second["age"][:, :, None]}, "'age' for M2 have shape"),
-        ({**second, "age": second["age"][:, :-1]}, "differ in number"),
-        (7, "bring a posterior or a dict"),
-    ):
-        with pytest.raises(CrossfadeError, match=message):
-            compare(*logistic.pima(), draws=(first, draws))
+
+
+def test_own_draws_of_any_number_of_chains():
+    random = np.random.default_rng(3)
+    for first, second in (((5, 1000), (4, 1000)), ((4, 1000), (100, 100)), ((1, 4000), (4, 1000))):
+        draws = lines.posterior(0, random, shape=first), lines.posterior(1, random, shape=second)
+        result = compare(*lines.in_numpyro(), draws=draws)
+        assert result.verdict == "trustworthy", (first, second, result.reasons)
+        assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.05)
 
 
 def test_the_same_seed_gives_the_same_answer():
-    m1, m2, _ = PAIRS["priors"]()
+    m1, m2 = lines.in_numpyro()
     first, again, other = (compare(m1, m2, seed=seed).log_bayes_factor.value for seed in (3, 3, 4))
     assert first == again != other
 
 
 def test_the_answer_changes_sign_with_the_order():
-    m1, m2, truth = PAIRS["priors"]()
-    assert_estimate(-compare(m2, m1, target_se=0.01).log_bayes_factor, truth, max_error=0.01)
-
-
-def test_the_evidence_of_one_model_two_ways():
-    model = linear.radiata()[0]
-    exact = linear.log_evidence(model)
-    result = evidence(model, target_se=0.02)
-    assert_estimate(result.log_bayes_factor, exact, max_error=0.02)
-    look = first_look(model)
-    assert look.reliable and look.laplace == pytest.approx(exact, abs=0.1)
-    assert_estimate(look.importance, exact, max_error=0.02)
-
-
-def test_a_first_look_refuses_what_has_no_peak():
-    ridge = Model({"a": dist.Uniform(0.0, 1.0)}, lambda p: 0.0 * p["a"])
-    with pytest.raises(CrossfadeError, match="50 coordinates"):
-        first_look(mixed.pair(100)[0])
-    assert np.isfinite(first_look(ridge).laplace)
-
-
-def test_budgets():
-    assert asked(0.05, None).seconds == 600
-    assert asked(0.05, "5 min").seconds == 300 and asked(0.05, 7).seconds == 7
-    assert asked(0.05, "20,000 draws").max_draws == 20_000
-    for bad in ("soon", -1, 0, "5 parsecs"):
-        with pytest.raises(CrossfadeError, match="budget"):
-            asked(0.05, bad)
-    with pytest.raises(CrossfadeError, match="target_se"):
-        asked(0.0, None)
-
-
-def test_a_spent_budget_gives_the_best_answer_and_says_so():
-    m1, m2, truth = PAIRS["priors"]()
-    result = compare(m1, m2, target_se=1e-5, budget="6400 draws")
-    assert result.verdict == "weak" and "6,400 draws" in result.reasons[0]
-    assert result.about["n_draws"]["0"] <= 6400 and "needs about" in result.about["forecast"]
-    assert_estimate(result.log_bayes_factor, truth, max_error=0.01)
-
-
-def test_arguments_of_other_methods_are_refused():
-    m1, m2, _ = PAIRS["priors"]()
-    with pytest.raises(CrossfadeError, match="n_iter= is for"):
-        compare(m1, m2, n_iter=100)
-    with pytest.raises(CrossfadeError, match="target_se= is for"):
-        compare(m1, m2, method="MBAR", target_se=0.1)
-    with pytest.raises(CrossfadeError, match="even number"):
-        compare(m1, m2, n_chains=5)
+    m1, m2 = lines.in_numpyro()
+    assert_estimate(-compare(m2, m1, target_se=0.02).log_bayes_factor, lines.truth(), max_error=0.02)
 
 
 @pytest.mark.slow
-def test_separate_modes_are_tempered_from_the_prior():
-    trap = TRAPS["separated"]()
-    result = compare(trap.m1, trap.m2, budget=120)
-    assert "because the chains of M1 stay in separate places" in result.about["path"]
-    assert result.verdict == "trustworthy", result.reasons
-    assert_estimate(result.log_bayes_factor, trap.truth, max_error=0.05)
-    assert set(np.sign(result.posteriors[0]["mu"].mean(axis=1))) <= {-1.0, 1.0}
-    # every replicate crosses between the modes, which no untempered chain does
-    assert (np.ptp(np.sign(result.posteriors[0]["mu"]), axis=1) == 2).all()
+def test_pima():
+    pima = compare(*logistic.pima(), target_se=0.002)
+    assert pima.verdict == "trustworthy", pima.reasons
+    assert_estimate(pima.log_bayes_factor, -2.625013, max_error=0.002)
+    for opinion in pima.opinions.values():
+        assert_estimate(opinion, -2.625013, n_sigma=5, max_error=0.01)
+    assert abs(pima.hysteresis.value) < 4.5 * pima.hysteresis.error
 
 
-def test_data_that_differ_are_refused():
-    m1, m2, _ = PAIRS["priors"]()
-    other = Model(dict(m2.priors), m2.log_likelihood, data=np.append(m2.data, 1.0))
-    with pytest.raises(CrossfadeError, match=r"different data \(5 and 6 responses"):
-        compare(m1, other)
+@pytest.mark.slow
+def test_the_evidence_of_one_model():
+    model = linear.radiata()[0]
+    result = evidence(model, target_se=0.02)
+    assert_estimate(result.log_bayes_factor, linear.log_evidence(model), max_error=0.02)
 
 
-def test_precision_is_not_left_switched():
-    before = jax.config.jax_enable_x64
-    m1, m2, _ = PAIRS["priors"]()
-    compare(m1, m2)
-    assert jax.config.jax_enable_x64 == before
+def test_chains_come_in_even_numbers():
+    with pytest.raises(CrossfadeError, match="even number"):
+        compare(*lines.in_numpyro(), n_chains=5)
 
 
 @pytest.mark.slow
