@@ -16,11 +16,12 @@ def run(block: str) -> dict:
     return shown
 
 
-def test_the_example_with_numpyro_models_is_right():
+def test_the_example_with_numpyro_models_is_right(tmp_path, monkeypatch):
     """Against a sum over a grid of both parameters."""
     from scipy.special import logsumexp
     from scipy.stats import halfnorm, norm, t
 
+    monkeypatch.chdir(tmp_path)  # it stores a file
     shown = run(BLOCKS[0])
     y, result = shown["y"], shown["result"]
     mu, sd = np.linspace(-6, 6, 601)[:, None], np.linspace(0.01, 8, 800)[None, :]

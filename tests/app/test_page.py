@@ -217,7 +217,7 @@ def test_a_checkup_as_a_page(capsys):
     findings = (
         Finding("prior", "M1", True, "it integrates to 1"),
         Finding("gradient", "<b>M2[x]", False, "it is not finite. Mend it."),
-        Finding("two ways", "both", True, "not looked at: mend the above first"),
+        Finding("two ways", "both", True, "not checked: fix the findings above first"),
     )
     terminal.show(*checkup.page(Checkup(findings)))
     shown = words(capsys.readouterr().out)

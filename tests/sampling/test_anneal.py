@@ -10,7 +10,7 @@ from linear_pairs import KINDS, crossed, key, nested
 from crossfade.density.model import Model
 from crossfade.paths.path import direct
 from crossfade.sampling import anneal as module
-from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, Score, anneal, chain_keys, join
+from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, Score, anneal, apart, chain_keys, join
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import linear as evenly
 from crossfade.sampling.ladder import sigmoid
@@ -47,6 +47,33 @@ def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     # the wrong twin: other keys are another run
     other, _ = anneal(path, kernel, tau, chain_keys(key(1), 8), schedule=schedule)
     assert np.abs(other.log_ratio - whole.log_ratio).max() > 1e-3
+
+
+@pytest.mark.parametrize("world", [gibbs_world, hmc_world])
+def test_chains_with_ladders_of_their_own_are_as_if_each_was_alone(world):
+    path, kernel = world()
+    ladders, keys, schedule = np.array([sigmoid(9), evenly(9), 1 - evenly(9)]), chain_keys(key(0), 3), Schedule(4, 2, 9)
+    found, _ = anneal(path, kernel, ladders, keys, schedule=schedule)
+    assert found.tau.shape == (3, 9)
+    scale = np.abs(found.log_ratio).max()
+    for i, one in enumerate(apart(found)):
+        alone, _ = anneal(path, kernel, ladders[i], keys[i : i + 1], schedule=schedule)
+        np.testing.assert_array_equal(one.tau, alone.tau)
+        np.testing.assert_allclose(one.log_ratio, alone.log_ratio, rtol=0, atol=1e-11 * scale)
+    # the wrong twin: the ladders in another order
+    other, _ = anneal(path, kernel, ladders[[1, 0, 2]], keys, schedule=schedule)
+    assert (np.abs(other.log_ratio - found.log_ratio).max(axis=(1, 2)) > 1e-3).tolist() == [True, True, False]
+
+
+def test_a_broken_chain_is_told_with_the_tau_of_its_own_ladder():
+    m1 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: 0.0 * theta["x"])
+    m2 = Model({"x": dist.Normal(0.0, 1.0)}, lambda theta: 0 * jnp.log(1e9 - theta["x"]))
+    path, kernel = direct(m1, m2), Metropolis(Diagonal({"x": np.array(0.1)}))
+    _, state = anneal(path, kernel, np.array([0.0]), chain_keys(key(0), 2))
+    broken = state.energy._replace(end=np.array([0.0, np.nan]))
+    with pytest.raises(BrokenEnergy, match=r"tau = 0.75 in chain 1"):
+        own = np.array([[0.25], [0.75]])
+        anneal(path, kernel, own, chain_keys(key(0), 2), state=state._replace(energy=broken))
 
 
 def test_a_chains_key_is_its_own_however_many_there_are():
@@ -139,7 +166,7 @@ def test_the_bar_is_silent_without_a_terminal(capsys):
     assert not sys.stderr.isatty()
 
 
-@pytest.mark.parametrize("tau", [[], [0.0, 1.5], [np.nan], [[0.0, 1.0]]])
+@pytest.mark.parametrize("tau", [[], [0.0, 1.5], [np.nan], [[0.0, 1.0]], [[], []], [[[0.0]], [[0.0]]]])
 def test_a_bad_ladder_is_refused(tau):
     path, kernel = gibbs_world()
     with pytest.raises(CrossfadeError, match="between 0 and 1"):

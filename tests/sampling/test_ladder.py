@@ -70,6 +70,41 @@ def test_triangle_is_the_area_between_chord_and_tangents():
     assert ladder.rectangle(a, b) == pytest.approx(0.5)
 
 
+def curved(tau):
+    """Mean and variance of a run whose log Z bends most near 0, at a place that is the run's own."""
+    sharp = np.array([1e-3, 1e-2, 0.1])
+    return ladder.Rung(np.broadcast_to(tau, 3), np.log(tau + sharp), 1 / (tau + sharp))
+
+
+def test_every_run_places_its_own_rungs():
+    together = ladder.place_by_tangents(curved, 12)
+    assert together.tau.shape == (3, 12) and (np.diff(together.tau) > 0).all()
+    for i in range(3):
+        alone = ladder.place_by_tangents(lambda tau, i=i: ladder.Rung(*(v[i] for v in curved(tau))), 12)
+        np.testing.assert_array_equal(np.array(alone), np.array(together)[:, i])
+    # the wrong twin: one ladder for all, placed by the mean of the runs
+    pooled = ladder.place_by_tangents(lambda tau: ladder.Rung(*(v.mean() for v in curved(tau))), 12)
+    assert (np.abs(together.tau - pooled.tau).max(axis=1) > 1e-3).all()
+
+
+def test_runs_may_have_different_numbers_of_rungs_in_any_order():
+    rungs = ladder.place_by_tangents(curved, 8)
+    fewer = ladder.Rung(*(np.array(values) for values in rungs))
+    for values in fewer:
+        values[0, 2:] = np.nan
+    shuffled = fewer.at(np.tile([3, 7, 0, 2, 6, 1, 4, 5], (3, 1)))
+    found = ladder.next_by_tangents(shuffled)
+    np.testing.assert_array_equal(found[1:], ladder.next_by_tangents(rungs)[1:])
+    assert found[0] == ladder.next_by_tangents(ladder.Rung(*(values[0, :2] for values in rungs)))
+    assert found[0] != ladder.next_by_tangents(rungs)[0]
+
+
+def test_a_rung_goes_to_the_middle_where_tangents_do_not_meet():
+    ends = np.array([0.0, 1.0])
+    for mean, variance in ((ends, (2.0, 2.0)), (ends, (1.1, 1.05)), ((-np.inf, 0.0), (np.nan, 1.0))):
+        assert ladder.next_by_tangents(ladder.Rung(ends, np.array(mean), np.array(variance))) == 0.5
+
+
 def test_equal_length_halves_the_length_of_a_known_path():
     """For V = 4 / (tau + e)^2 the length is 2 log((tau + e)/e): equal steps of the logarithm."""
     e = 1e-4

@@ -165,7 +165,7 @@ def exact_rungs(m1, m2):
 
 
 def integrate(rungs, corrected):
-    tau, mean, variance = np.array(rungs).T
+    tau, mean, variance = np.array(rungs)
     step = np.diff(tau)
     value = np.sum(step * (mean[1:] + mean[:-1]) / 2)
     return value - corrected * np.sum(step**2 * np.diff(variance)) / 12
@@ -188,7 +188,7 @@ def bias(name, ladder, corrected):
 
 
 def fixed(n_rungs):
-    return lambda measure: [measure(tau) for tau in power(n_rungs)]
+    return lambda measure: Rung(*zip(*(measure(tau) for tau in power(n_rungs)), strict=True))
 
 
 def placed(n_rungs, uncertainty):

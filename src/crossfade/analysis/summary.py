@@ -10,10 +10,12 @@ import numpy as np
 
 from crossfade.analysis.errors import Replicates, combine, of_both_sides, replicates, replicates_of
 from crossfade.analysis.estimators import ESTIMATORS, estimator, legal, ratios, stepping_stone, too_coarse
+from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.analysis.which_end import slope
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
 HYSTERESIS, SLOPE, HALVES = CHECKS = ("hysteresis", "slope", "halves")
+ONE_SIDED = ("stepping_stone", HYSTERESIS)  # averages of weights
 
 
 class Summary(NamedTuple):
@@ -109,6 +111,8 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     whole = [_statistics(leg.forward, name) for leg in legs]
     fixed = [_left_out(leg.forward, name) for leg in legs]
     again = [[_statistics(leg.forward, name) for leg in part] for part in without]
+    if any(_heavy_tails(leg.forward) for leg in legs):  # averages of one side mean nothing there, nor do their errors
+        whole = [{key: own for key, own in half.items() if key not in ONE_SIDED} for half in whole]
     everywhere = [*whole, *fixed[0], *fixed[1], *(half for part in again for half in part)]
     keys = [key for key in whole[0] if all(key in part for part in everywhere)]
 
@@ -123,14 +127,11 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
         weight = 0.5 if sign > 0 else 1.0
         found = combine([(weight, halves[0].estimate()), (sign * weight, halves[1].estimate())], key)
         moved = np.array([[of(half) for half in part] for part in again]).reshape(-1, 2)
-        covariance = 0.0
-        if len(moved):
-            mean, gap = (
-                Replicates(0.0, combination, 2).variance for combination in (moved.mean(axis=1), np.diff(moved))
-            )
-            covariance = (mean - gap / 4) / 2
-        variance = found.error**2 + sign * 2 * weight**2 * covariance
-        return found._replace(error=float(np.sqrt(max(variance, found.error**2 / 2))))
+        if sign < 0 or not len(moved):
+            return found  # a covariance would only make the error of a difference smaller
+        mean, gap = (Replicates(0.0, own, 2).variance for own in (moved.mean(axis=1), np.diff(moved)))
+        covariance = max((mean - gap / 4) / 2, 0.0)  # it is noisy, and below 0 it would be noise alone
+        return found._replace(error=float(np.sqrt(found.error**2 + covariance / 2)))
 
     estimates = {key: estimate(key) for key in keys}
     differences = {key: estimate(key, minus=name) for key in keys if key not in (name, *CHECKS)}
@@ -139,6 +140,13 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     headline = estimates.pop(name)
     finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
     return Summary(headline, estimates, differences, finite)
+
+
+def _heavy_tails(trace: Trace) -> bool:
+    """Whether the weights from a rung to a neighbour, one way or the other, have tails too heavy for their mean."""
+    tau, samples = ratios(trace)
+    steps = zip(np.diff(tau), samples[:-1], samples[1:], strict=True)
+    return any(pareto_k(d * above) > PARETO_K or pareto_k(-d * below) > PARETO_K for d, above, below in steps)
 
 
 def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:

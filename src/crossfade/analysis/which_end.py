@@ -9,6 +9,8 @@ from scipy.special import expit
 
 from crossfade.analysis.bennett import bar_steps
 
+TAIL = 2.0  # standard deviations
+
 
 def slope(tau: np.ndarray, samples: Sequence[np.ndarray]) -> float:
     """The slope of a logistic regression of "which of two neighbours is this draw of" on their log ratio: 1.
@@ -50,10 +52,16 @@ def slope(tau: np.ndarray, samples: Sequence[np.ndarray]) -> float:
 def scores(u: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of draws u and gradients of their log density [chain, point, size], what has mean 0 if both belong together.
 
-    Mean gradient 0, in units of each coordinate's spread, and coordinate times gradient -1; [chain, size] each.
+    For any f, E[f'(z) + f(z) d log p / dz] = 0: with f = 1 the mean gradient is 0, with f = z coordinate times gradient
+    is -1. Both are weighed down where |z| is above TAIL, since a mean with long tails has no honest error; z is the
+    coordinate in units of its spread. [chain, size] each.
     """
     flat = u.reshape(-1, u.shape[2])
     sd = np.maximum(flat.std(axis=0), 1e-300)
     z = (u - flat.mean(axis=0)) / sd
-    first = slope * sd
-    return first.mean(axis=1), (z * first + 1).mean(axis=1)
+    gradient = slope * sd
+    weight = 1 / (1 + (z / TAIL) ** 2)
+    moved = -2 * z / TAIL**2 * weight**2  # the weight's derivative
+    shift = moved + weight * gradient
+    width = weight + z * moved + z * weight * gradient
+    return shift.mean(axis=1), width.mean(axis=1)

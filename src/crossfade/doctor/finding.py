@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 BOTH = "both"
-UNCHECKED = ("not looked at", "could not be checked")  # how a message begins that says neither good nor bad
+UNCHECKED = "not checked"  # how a message begins that says neither good nor bad
 LONGEST = 300  # characters of an error of the user's function that are repeated
 
 

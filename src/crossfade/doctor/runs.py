@@ -7,43 +7,32 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Normal, constraints
 
-from crossfade.api import compare, evidence
-from crossfade.density.joint import Joint
-from crossfade.density.model import Model
+from crossfade.api import AnyModel, compare, evidence
+from crossfade.density.joint import Joint, LogDensity, PriorFactor, Sum, as_joint
+from crossfade.density.model import describe, fresh
 from crossfade.doctor.finding import BOTH, Finding
-from crossfade.paths.path import fresh
-from crossfade.types import Array, Estimate, Result, Theta
+from crossfade.types import DO_NOT_USE, Array, Estimate, Result, Theta
 
 TARGET_SE = 0.05
 N_SIGMA = 4.0
-DO_NOT_USE = "do not use"
 
 
-class _Ignoring(eqx.Module):
+class WithoutPlacebo(eqx.Module):
     """A function of the other parameters."""
 
-    function: Callable[[Theta], Array]
+    function: LogDensity
     name: str = eqx.field(static=True)
 
     def __call__(self, theta: Theta) -> Array:
         return self.function({name: value for name, value in theta.items() if name != self.name})
 
 
-class _Times(eqx.Module):
-    """A density of the other parameters times a standard normal of the placebo."""
+class StartWithPlacebo(eqx.Module):
+    """A start of the other parameters, and a draw of the placebo."""
 
-    function: _Ignoring
-
-    def __call__(self, theta: Theta) -> Array:
-        placebo = theta[self.function.name]
-        return self.function(theta) - placebo**2 / 2 - jnp.log(2 * jnp.pi) / 2
-
-
-class _Start(eqx.Module):
     start: Callable[[Array], Theta]
     name: str = eqx.field(static=True)
 
@@ -52,44 +41,48 @@ class _Start(eqx.Module):
         return {**self.start(rest), self.name: jax.random.normal(own)}
 
 
-def placebo(model: Model | Joint) -> Any:
+def placebo(model: AnyModel) -> Joint:
     """The model with one parameter more, N(0, 1), that the likelihood ignores: the evidence stays what it is."""
-    name, i = "placebo", 1
-    while name in model.names:
-        i += 1
-        name = f"placebo_{i}"
-    if isinstance(model, Model):
-        priors = {**{own: model.priors[own] for own in model.names}, name: Normal(np.asarray(0.0), np.asarray(1.0))}
-        return Model(priors, _Ignoring(fresh(model.log_likelihood), name), data=model.data)
+    joint = as_joint(model)
+    names = ("placebo", *(f"placebo_{i}" for i in range(2, len(joint.names) + 2)))
+    name = next(name for name in names if name not in joint.names)
+    prior = Normal(np.asarray(0.0), np.asarray(1.0))
+    own = PriorFactor(prior, name)
 
-    def ignoring(function: Any) -> Any:
-        return None if function is None else _Ignoring(fresh(function), name)
+    def ignoring(function: LogDensity) -> LogDensity:
+        return WithoutPlacebo(fresh(function), name)
 
-    def times(function: Any) -> Any:
-        return None if function is None else _Times(_Ignoring(fresh(function), name))
+    def times(function: LogDensity | None) -> LogDensity | None:
+        return None if function is None else Sum(ignoring(function), own)
 
-    return model._replace(
-        places={**model.places, name: ((), constraints.real)},
-        start=_Start(model.start, name),
-        whole=times(model.whole),
-        log_prior=times(model.log_prior),
-        log_likelihood=ignoring(model.log_likelihood),
+    factors = None if joint.factors is None else {key: ignoring(factor) for key, factor in joint.factors.items()}
+    return joint._replace(
+        places={**joint.places, name: ((), constraints.real)},
+        start=StartWithPlacebo(joint.start, name),
+        whole=times(joint.whole),
+        log_prior=times(joint.log_prior),
+        log_likelihood=None if joint.log_likelihood is None else ignoring(joint.log_likelihood),
+        factors=None if factors is None else {**factors, name: own},
+        priors={**joint.priors, name: describe(prior)},
+        model=None,
     )
 
 
 def placebo_test(
-    model: Model | Joint, which: str, *, twin: Callable[[Any], Any] = placebo, **settings: Any
+    joint: Joint, which: str, *, twin: Callable[[Joint], Joint] = placebo, **settings: Any
 ) -> list[Finding]:
     """The Bayes factor of the model with a placebo over the model itself is 1."""
-    result = compare(model, twin(model), target_se=TARGET_SE, **settings)
-    found = result.log_bayes_factor
-    said = f"with a parameter that the likelihood ignores the log Bayes factor is {_shown(found)}"
+    result = compare(joint, twin(joint), target_se=TARGET_SE, **settings)
     if refusal := _refusal(result):
-        said += f", but the run (M1: without it, M2: with it) is not to be used: {refusal}"
+        said = (
+            f"do not use a comparison with a parameter that the likelihood ignores (M1: without, M2: with): {refusal}"
+        )
         return [Finding("placebo", which, False, said)]
+    found = result.log_bayes_factor
+    said = f"adding a parameter that the likelihood ignores gives a log Bayes factor of {_shown(found)}"
     if abs(found.value) > N_SIGMA * found.error + 1e-9:
-        off = f"{said}, not 0: something is not normalised, or changes between calls (is a function random?)"
-        return [Finding("placebo", which, False, off)]
+        said += ", not 0: normalise the prior, and let no function change between calls (does one draw random numbers?)"
+        return [Finding("placebo", which, False, said)]
     return [Finding("placebo", which, True, f"{said}, as it must be")]
 
 
@@ -100,17 +93,16 @@ def cross_check(j1: Joint, j2: Joint, draws: tuple[Any, Any], seed: int, **setti
     apart = [evidence((j1, j2)[k], draws=draws[k], seed=(seed + 1 + k) % 2**32, **settings) for k in (0, 1)]
     for words, result in zip(("compare(M1, M2)", "evidence(M1)", "evidence(M2)"), (direct, *apart), strict=True):
         if refusal := _refusal(result):
-            return [Finding("two ways", BOTH, False, f"{words} is not to be used: {refusal}")]
+            return [Finding("two ways", BOTH, False, f"do not use {words}: {refusal}")]
     first, second = (result.log_bayes_factor for result in apart)
     straight = direct.log_bayes_factor
-    error = float(np.hypot(first.error, second.error))
-    gap, total = second.value - first.value - straight.value, float(np.hypot(error, straight.error))
-    difference = Estimate(second.value - first.value, error, np.inf)
-    said = f"evidence(M2) - evidence(M1) is {_shown(difference)}, compare(M1, M2) {_shown(straight)}"
-    if abs(gap) > N_SIGMA * total:
-        far = f"{said}: {abs(gap) / total:.1f} sigma apart, so a posterior has a part that not all runs find"
-        return [Finding("two ways", BOTH, False, f"{far} (several modes?): run longer, or reparametrise")]
-    return [Finding("two ways", BOTH, True, f"{said}: {abs(gap) / total:.1f} sigma apart")]
+    difference = Estimate(second.value - first.value, float(np.hypot(first.error, second.error)), np.inf)
+    sigma = abs(difference.value - straight.value) / float(np.hypot(difference.error, straight.error))
+    said = f"evidence(M2) - evidence(M1) gives {_shown(difference)} and compare(M1, M2) gives {_shown(straight)}"
+    said += f", {sigma:.1f} standard errors apart"
+    if sigma > N_SIGMA:
+        said += ": some runs miss a part of a posterior (several modes?). Run longer, or reparametrise"
+    return [Finding("two ways", BOTH, sigma <= N_SIGMA, said)]
 
 
 def _refusal(result: Result) -> str:

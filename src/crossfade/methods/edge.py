@@ -125,7 +125,7 @@ def _halves(n_chains: int) -> tuple[np.ndarray, np.ndarray]:
 def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float] | None = None) -> Fit:
     """The fit to the draws of these chains; `worth` in independent draws, measured unless given."""
     u = [draws.u[chains] for draws in edge.draws]
-    flat = [own.reshape(-1, own.shape[2]) for own in u]
+    flat = [own.reshape(own.shape[0] * own.shape[1], own.shape[2]) for own in u]
     return fit(edge.union, (flat[0], flat[1]), worth or _worth(edge, chains), edge.warp)
 
 

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from crossfade.analysis.judge import (
+    DIVERGENT,
     EFFECTIVE,
     R_HAT,
     Chains,
@@ -37,6 +38,7 @@ from crossfade.sampling.user_draws import brought
 from crossfade.types import CrossfadeError, Result
 
 PILOT = 4 * SEGMENT  # draws per chain before anything is decided
+N_PILOTS = 4  # times that the first draws are thrown away, at most
 SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 GROWTH = 4.0  # at most so many times more draws before the error is looked at again
 LONGER = 4  # times that a run whose error is small enough is doubled, because its chains are not yet good enough
@@ -120,12 +122,18 @@ def _with_draws(run: Run, k: int, draws: Draws, doing: str) -> Run:
 
 
 def _pilot(draws: Draws) -> Draws:
-    """The first draws; slow chains get a longer start, and their draws so far are thrown away."""
+    """The first draws; where trajectories diverge or chains are slow they start again, in shorter steps or for longer.
+
+    The draws so far are thrown away, so that none are of chains that had not settled.
+    """
     draws = draws.more(PILOT)
-    for _ in range(2):
-        if not R_HAT[0] < mixing(draws.u).r_hat < SEPARATE:
+    for _ in range(N_PILOTS):
+        diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
+        slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
+        if not (diverges or slow):
             break
-        draws = draws.emptied().more(2 * draws.n_draws)
+        again = draws.with_shorter_steps() if diverges else draws
+        draws = again.emptied().more(draws.n_draws * (2 if slow else 1))
     return draws
 
 

@@ -18,15 +18,29 @@ import pandas
 Rows = list[dict[str, Any]]
 
 PACKAGE = Path(__file__).parents[1]
-# What decides the numbers: figures may be changed without computing anything anew.
-CODE = ("*.py", "analysis/*.py", "models/*.py", "sampling/*.py", "experiments/rows.py", "experiments/runs.py")
+# What decides the numbers, besides the file that defines a job and what that uses of this folder.
+CODE = ("*.py", "data/*", "density/*", "paths/*", "sampling/*", "analysis/*", "methods/*", "worlds/**/*")
+# Behind tables and figures alone: may be changed without computing anything anew.
+AFTERWARDS = {f"{__package__}.{name}" for name in ("charts", "biopathway_figures", "statistics")}
 
 
 @cache
-def code() -> str:
-    """A digest of the code behind the numbers."""
-    files = sorted(path for pattern in CODE for path in PACKAGE.glob(pattern))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+def code(module: str) -> str:
+    """A digest of the code behind the numbers of the jobs that `module` defines."""
+    files = {path for pattern in CODE for path in PACKAGE.glob(pattern) if path.suffix in (".py", ".csv")}
+    files |= {Path(str(import_module(name).__file__)) for name in used_by(module)}
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
+
+
+def used_by(module: str) -> set[str]:
+    """The module and all modules of this folder from which it has a name, or one of those has, and so on."""
+    found, waiting = set(), {module}
+    while waiting:
+        found.add(name := waiting.pop())
+        values = vars(import_module(name)).values()
+        names = {str(getattr(value, "__module__", getattr(value, "__name__", ""))) for value in values}
+        waiting |= {other for other in names if other.startswith(f"{__package__}.")} - found - AFTERWARDS
+    return found
 
 
 class Job(NamedTuple):
@@ -39,7 +53,7 @@ class Job(NamedTuple):
     @property
     def file_name(self) -> str:
         """Another function, other arguments or other code are another job, and never read the results of this one."""
-        text = json.dumps([self.function, self.arguments, code()], sort_keys=True)
+        text = json.dumps([self.function, self.arguments, code(self.function.split(":")[0])], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.csv"
 
     def run(self) -> Rows:

@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 import pandas
+from scipy.integrate import cumulative_trapezoid
 
 from crossfade.papers import charts
 from crossfade.papers.jobs import Job, Rows
-from crossfade.papers.rows import AUTO, LADDERS, NETI_DIFF, Problem, default_method, neti_diff, rows, two_legs
-from crossfade.papers.runs import WARM_UP, sweep_weights
+from crossfade.papers.rows import AUTO, LADDERS, NETI_DIFF, WARM_UP, Problem, default_method, neti_diff, rows, two_legs
 from crossfade.papers.statistics import ABOUT, of_runs, ratio_interval, ratios
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys
@@ -65,7 +65,7 @@ def partial(low: int, high: int, ladder: str, n_iter: int, n_runs: int, seed: in
     keys = chain_keys(jax.random.key(seed), n_runs)
     path, kernel = direct(ours.m1, ours.m2), linear.gibbs(ours.m1, ours.m2)
     trace, _ = anneal(path, kernel, tau, keys, schedule=Schedule(n_warm_up=WARM_UP))
-    sums = np.cumsum(trace.log_ratio[:, :, 0] * sweep_weights(tau), axis=1)
+    sums = cumulative_trapezoid(trace.log_ratio[:, :, 0], tau, axis=1, initial=0)
     grid = LADDERS["sigmoid"](N_GRID)
     at = np.searchsorted(tau, grid, side="right") - 1
     about = {"pair": f"{low}-{high}", "method": "partial", "ladder": ladder, "n_iter": n_iter}

@@ -13,16 +13,24 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from crossfade.analysis.estimators import corrected_trapezoid, trapezoid
 from crossfade.api import compare
 from crossfade.density.model import Model, without_data
+from crossfade.density.precision import in_float64
 from crossfade.papers.jobs import Rows
-from crossfade.papers.runs import WARM_UP, integrations, sweeps
 from crossfade.paths.path import Path, direct
+from crossfade.sampling.anneal import Schedule, anneal, apart, begin, chain_keys
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import power, sigmoid
+from crossfade.sampling.placed import anneal_together
+from crossfade.types import Array
 
 LADDERS = {"sigmoid": sigmoid, "power": power}
-NETI_DIFF, AUTO = "NETI-DIFF", "auto"
+STANDARD, OPTIMAL, NETI_DIFF, AUTO = "TI-standard", "TI-optimal", "NETI-DIFF", "auto"
+WARM_UP = 1000  # steps of NETI-DIFF at tau = 0 before the sweep
+APPROACH = 2000  # steps of TI-optimal from tau = 0 to its second rung, 1, which a chain from the prior would not find
+MOST = 2**23  # numbers of a trace held at a time
+LONGEST = 400  # steps of TI in a compiled program: short, so that runs of many lengths have it in common
 
 
 class Problem(NamedTuple):
@@ -40,6 +48,54 @@ class Problem(NamedTuple):
 
 def rows(values: np.ndarray, **about: Any) -> Rows:
     return [{**about, "run": run, "estimate": float(value)} for run, value in enumerate(values)]
+
+
+class Runs(NamedTuple):
+    """Estimates of log Z_1 - log Z_0 by independent runs, and what one of them cost."""
+
+    values: np.ndarray  # [run]
+    cpu: float  # seconds per run, compilation not counted
+
+
+@in_float64
+def sweeps(path: Path, kernel: Kernel, tau: np.ndarray, n_runs: int, key: Array) -> Runs:
+    """Non-equilibrium runs: one draw per rung, started after 1,000 steps at tau = 0."""
+    together = int(max(1, min(n_runs, MOST // len(tau))))
+    keys, values, cpu = chain_keys(key, n_runs), [], 0.0
+    segment = min(2**17 // together, 4096)
+    anneal(path, kernel, tau[:1], keys[:together], schedule=Schedule(n_warm_up=1), segment=segment)  # compiles
+    for first in range(0, n_runs, together):
+        began = time.process_time()
+        own = keys[np.arange(first, first + together) % n_runs]  # one shape: the last batch repeats some chains
+        trace, _ = anneal(path, kernel, tau, own, schedule=Schedule(n_warm_up=WARM_UP), segment=segment)
+        cpu += time.process_time() - began  # of the sampling: reading a trace is the same for all methods
+        values += [trapezoid(run) for run in apart(trace)]
+    return Runs(np.array(values[:n_runs]), cpu / len(values))
+
+
+@in_float64
+def integrations(
+    path: Path, kernel: Kernel, n_iter: int, n_rungs: tuple[int, ...], n_runs: int, key: Array
+) -> dict[tuple[str, int], Runs]:
+    """Runs of TI-standard and TI-optimal with each number of rungs, `n_iter` kept steps in all; by method and K."""
+    groups = [(method, k) for method in (STANDARD, OPTIMAL) for k in n_rungs]
+    ladders = [power(k) if method == STANDARD else k for method, k in groups for _ in range(n_runs)]
+    keys = chain_keys(key, len(ladders))
+    turn = 5 * n_iter // (4 * max(n_rungs))  # steps of a rung when there are most rungs
+    segment = max(size for size in range(1, LONGEST + 1) if turn % size == 0)
+    way = np.tile(power(50), (len(keys), 1))
+    plan = Schedule(n_draws=APPROACH // 50, n_warm_up=0)
+    _, last = anneal(path, kernel, way, jax.random.split(key, len(keys)), schedule=plan, segment=segment)  # compiles
+    ends = begin(path, keys, np.array(0.0)), last
+    began = time.process_time()
+    traces = anneal_together(path, kernel, ladders, n_iter, keys, ends, segment)
+    cpu = (time.process_time() - began) / len(keys)
+    found = {}
+    for i, (method, k) in enumerate(groups):
+        estimator = trapezoid if method == STANDARD else corrected_trapezoid
+        own = traces[i * n_runs : (i + 1) * n_runs]
+        found[method, k] = Runs(np.array([estimator(trace) for trace in own]), cpu)
+    return found
 
 
 def neti_diff(
@@ -64,7 +120,7 @@ def two_legs(problem: Problem, n_iter: int, n_rungs: tuple[int, ...], n_runs: in
     found: Rows = []
     for method, k in legs[0]:
         one, two = (leg[method, k] for leg in legs)
-        about = {"method": method, "ladder": "power" if method == "TI-standard" else "tangents", "start": "no data"}
+        about = {"method": method, "ladder": "power" if method == STANDARD else "tangents", "start": "no data"}
         cost = {"truth": problem.truth, "cpu": one.cpu + two.cpu, "evaluations": 5 * n_iter // 2}
         found += rows(two.values - one.values, **about, rungs=k, n_iter=n_iter, **cost)
     return found

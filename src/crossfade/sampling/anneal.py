@@ -85,29 +85,32 @@ def anneal(
 ) -> tuple[Trace, State]:
     """Run len(keys) chains along tau and return their trace and last states.
 
+    `tau` is one ladder for all chains [rung], or one for each of them [chain, rung] (`apart` has a trace for each).
     One draw per rung without burn-in is the non-equilibrium run (N x 1); several are the equilibrium run (K x
     draws). Each step's randomness is folded from the chain's key and the step's number, so results depend
     neither on how chains are batched nor on the length of the jitted segments.
     """
     tau = np.asarray(tau, float)
-    if not (tau.ndim == 1 and len(tau) and np.all((tau >= 0) & (tau <= 1))):
-        raise CrossfadeError("tau must be a vector of numbers between 0 and 1")
-    per_rung = schedule.n_burn + schedule.n_draws
-    taus = np.concatenate([np.full(schedule.n_warm_up, tau[0]), np.repeat(tau, per_rung)])
+    fits = tau.ndim == 1 or (tau.ndim == 2 and len(tau) == len(keys))
+    if not (fits and tau.size and np.all((tau >= 0) & (tau <= 1))):
+        raise CrossfadeError("tau must be a vector of numbers between 0 and 1, or one for every chain [chain, rung]")
+    rungs, per_rung = tau.T, schedule.n_burn + schedule.n_draws
+    taus = np.concatenate([np.repeat(rungs[:1], schedule.n_warm_up, axis=0), np.repeat(rungs, per_rung, axis=0)])
     n_steps, n_chains = len(taus), len(keys)
     length = segment or _segment_length(n_steps, n_chains)
     if state is None:
-        state = begin(path, keys, tau[0])
-    _stop_if_broken(state, taus[:1], np.array(broken(state.energy))[None])
-    if np.isneginf(state.energy.at(tau[0])).any():
+        state = begin(path, keys, rungs[0])
+    _stop_if_broken(state, rungs[:1], np.array(broken(state.energy))[None])
+    if (impossible := np.isneginf(state.energy.at(rungs[0]))).any():
+        where = np.broadcast_to(rungs[0], n_chains)[impossible][0]
         raise CrossfadeError(
-            f"in {N_STARTS} draws of the priors there was none that is possible at tau = {tau[0]:g}: pass state=, or "
+            f"in {N_STARTS} draws of the priors there was none that is possible at tau = {where:g}: pass state=, or "
             "narrow the priors to where the likelihood is not zero"
         )
 
     done: list[Any] = []
     try:
-        with _progress(n_steps) as advance:
+        with _progress(n_steps, n_steps > length) as advance:
             for first in range(0, n_steps, length):
                 index = first + np.arange(length)
                 live = index < n_steps
@@ -125,13 +128,13 @@ def anneal(
 
 @eqx.filter_jit
 def begin(path: Path, keys: Array, tau: Array) -> State:
-    """A start for every chain: the first draw of the path's start that is possible at tau."""
+    """A start for every chain: the first draw of the path's start that is possible at tau (one, or one per chain)."""
 
     def draw(key: Array, attempt: Array) -> State:
         theta = jax.tree.map(lambda x: x.astype(float), path.start(jax.random.fold_in(key, attempt)))
         return State(theta, path.energy(theta))
 
-    def first(key: Array) -> State:
+    def first(key: Array, tau: Array) -> State:
         key = jax.random.fold_in(key, 2**31 - 1)  # a number no step has: apart from every step's randomness
 
         def impossible(carry: tuple[Array, State]) -> Array:
@@ -145,7 +148,12 @@ def begin(path: Path, keys: Array, tau: Array) -> State:
         nowhere = State(theta, Energy(jnp.array(-jnp.inf), jnp.array(-jnp.inf)))
         return jax.lax.while_loop(impossible, again, (jnp.array(0), nowhere))[1]
 
-    return jax.vmap(first)(keys)
+    return jax.vmap(first, in_axes=(0, _axis(tau)))(keys, tau)
+
+
+def _axis(tau: Array) -> int | None:
+    """Chains on one ladder share what depends on tau alone: it is computed once for all of them."""
+    return 0 if jnp.ndim(tau) else None
 
 
 @eqx.filter_jit
@@ -154,12 +162,15 @@ def _segment(path: Path, kernel: Kernel, keys: Array, state: State, steps: Any, 
     one = jax.tree.map(lambda x: x[0], state.theta)
 
     def ahead(step: Array, tau: Array) -> Any:
-        return jax.vmap(lambda key: kernel.noise(jax.random.fold_in(key, step), one, tau))(keys)
+        def own(key: Array, tau: Array) -> Any:
+            return kernel.noise(jax.random.fold_in(key, step), one, tau)
+
+        return jax.vmap(own, in_axes=(0, _axis(tau)))(keys, tau)
 
     def body(state: State, step: Any) -> tuple[State, dict[str, Array]]:
         noise, tau, is_live = step
 
-        def move(noise: Any, old: State) -> tuple[State, dict[str, Array]]:
+        def move(noise: Any, old: State, tau: Array) -> tuple[State, dict[str, Array]]:
             new, accepted = kernel(noise, old, path, tau)
             # A broken state stays as it is, so that its parameters can be shown; padding steps change nothing.
             frozen = broken(old.energy) | ~is_live
@@ -167,7 +178,7 @@ def _segment(path: Path, kernel: Kernel, keys: Array, state: State, steps: Any, 
             own = {"log_ratio": new.energy.ratio, "acceptance": accepted.astype(jnp.float32)}
             return new, {**own, **observe(new, path, tau), "broken": broken(new.energy)}
 
-        return jax.vmap(move)(noise, state)
+        return jax.vmap(move, in_axes=(0, 0, _axis(tau)))(noise, state, tau)
 
     return jax.lax.scan(body, state, (jax.vmap(ahead)(index, taus), taus, live))
 
@@ -183,7 +194,7 @@ def _trace(tau: np.ndarray, done: list[Any], schedule: Schedule) -> Trace:
     """Step records to [chain, rung, draw], warm-up and burn-in dropped, unfinished rungs left out."""
     if not done:
         empty = np.empty((0, 0, schedule.n_draws))
-        return Trace(tau[:0], empty, empty[:, :, 0], schedule.n_draws > 1)
+        return Trace(tau[..., :0], empty, empty[:, :, 0], schedule.n_draws > 1)
     record = {name: np.concatenate([part[name] for part in done]) for name in done[0]}
     per_rung = schedule.n_burn + schedule.n_draws
 
@@ -196,7 +207,7 @@ def _trace(tau: np.ndarray, done: list[Any], schedule: Schedule) -> Trace:
     folded = {name: fold(steps) for name, steps in record.items()}
     log_ratio = folded.pop("log_ratio")
     acceptance = folded.pop("acceptance").mean(axis=2)
-    return Trace(tau[: log_ratio.shape[1]], log_ratio, acceptance, schedule.n_draws > 1, folded)
+    return Trace(tau[..., : log_ratio.shape[1]], log_ratio, acceptance, schedule.n_draws > 1, folded)
 
 
 def _stop_if_broken(state: State, taus: np.ndarray, is_broken: np.ndarray) -> None:
@@ -205,9 +216,10 @@ def _stop_if_broken(state: State, taus: np.ndarray, is_broken: np.ndarray) -> No
     step, chain = np.argwhere(is_broken)[0]
     theta = ", ".join(f"{name} = {_short(value[chain])}" for name, value in sorted(state.theta.items()))
     start, end = float(state.energy.start[chain]), float(state.energy.end[chain])
+    tau = np.broadcast_to(taus[step], is_broken.shape[1])[chain]
     raise BrokenEnergy(
         f"the log density became {start} under M1's end and {end} under M2's end of the path, at "
-        f"tau = {taus[step]:.6g} in chain {chain}, where {theta}. Evaluate both models there: a log density must "
+        f"tau = {tau:.6g} in chain {chain}, where {theta}. Evaluate both models there: a log density must "
         "be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or narrow the prior."
     )
 
@@ -217,9 +229,9 @@ def _short(value: Array) -> str:
 
 
 @contextmanager
-def _progress(n_steps: int) -> Any:
-    """A bar on the terminal; nothing at all where there is none."""
-    if not sys.stderr.isatty():
+def _progress(n_steps: int, wanted: bool) -> Any:
+    """A bar on the terminal; nothing at all where there is none, or where it would go from nothing to all at once."""
+    if not (wanted and sys.stderr.isatty()):
         with nullcontext():
             yield lambda n: None
         return
@@ -243,3 +255,9 @@ def join(traces: list[Trace]) -> Trace:
         acceptance=np.concatenate([t.acceptance for t in traces]),
         extra=extra,
     )
+
+
+def apart(trace: Trace) -> list[Trace]:
+    """A trace for every chain, along its own ladder: chains that are runs of their own are estimated one by one."""
+    ladders = np.broadcast_to(trace.tau, trace.log_ratio.shape[:2])
+    return [trace.take(chains=[i])._replace(tau=tau) for i, tau in enumerate(ladders)]

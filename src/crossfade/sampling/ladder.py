@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from crossfade.types import CrossfadeError
+from crossfade.types import Array, CrossfadeError
 
 LadderFn = Callable[[int], np.ndarray]
 
@@ -43,49 +42,78 @@ def sigmoid(n_rungs: int, alpha: float = 5.0) -> np.ndarray:
 
 
 class Rung(NamedTuple):
-    """Mean and variance of log_ratio at one tau."""
+    """Mean and variance of log_ratio at one tau; or at many of them, of many runs: arrays [..., rung]."""
 
-    tau: float
-    mean: float
-    variance: float
+    tau: Array
+    mean: Array
+    variance: Array
+
+    def at(self, index: Array) -> Rung:
+        """Of every run the rungs with these indices."""
+        return Rung(*(np.take_along_axis(values, index, axis=-1) for values in self))
+
+    def in_order(self) -> Rung:
+        """By tau; rungs that are not placed yet (NaN) come last."""
+        return self.at(np.argsort(self.tau, axis=-1, kind="stable"))
 
 
-def rectangle(a: Rung, b: Rung) -> float:
+Uncertainty = Callable[[Rung, Rung], Array]
+
+
+def rectangle(a: Rung, b: Rung) -> Array:
     """Half the width of the bound on the interval's integral: (t_b - t_a)(f_b - f_a) / 2."""
     return (b.tau - a.tau) * (b.mean - a.mean) / 2
 
 
-def triangle(a: Rung, b: Rung) -> float:
+def triangle(a: Rung, b: Rung) -> Array:
     """Area between the chord and the two tangents: D^2 (V_a - s)(s - V_b) / (2 (V_a - V_b))."""
     width = b.tau - a.tau
     slope = (b.mean - a.mean) / width
     curve = a.variance - b.variance
-    return abs(width**2 * (a.variance - slope) * (slope - b.variance) / (2 * curve)) if curve else 0.0
+    area = width**2 * (a.variance - slope) * (slope - b.variance) / (2 * np.where(curve == 0, 1.0, curve))
+    return np.where(curve == 0, 0.0, np.abs(area))
 
 
-def tangents_meet(a: Rung, b: Rung) -> float:
+def tangents_meet(a: Rung, b: Rung) -> Array:
     """t = (f_b - f_a + t_a V_a - t_b V_b) / (V_a - V_b), or the midpoint if that is not strictly inside."""
     curve = a.variance - b.variance
-    middle = (a.tau + b.tau) / 2
-    if curve == 0:
-        return middle
-    tau = a.tau + (b.tau - a.tau) * ((b.mean - a.mean) / (b.tau - a.tau) - b.variance) / curve
-    return tau if a.tau < tau < b.tau else middle
+    slope = (b.mean - a.mean) / (b.tau - a.tau)
+    tau = a.tau + (b.tau - a.tau) * (slope - b.variance) / np.where(curve == 0, 1.0, curve)
+    return np.where((curve != 0) & (a.tau < tau) & (tau < b.tau), tau, (a.tau + b.tau) / 2)
+
+
+def next_by_tangents(rungs: Rung, uncertainty: Uncertainty = rectangle) -> Array:
+    """Where every run's next rung goes: its most uncertain interval is split where the tangents meet.
+
+    Rungs [..., rung] are in any order, and NaN where there are none yet: runs may have different numbers of them.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):  # a mean of -inf at tau = 0 is legitimate
+        rungs = rungs.in_order()
+        n_intervals = rungs.tau.shape[-1] - 1
+        a, b = (Rung(*(values[..., i : i + n_intervals] for values in rungs)) for i in (0, 1))
+        width = uncertainty(a, b)
+        widest = np.argmax(np.where(np.isnan(width), -np.inf, width), axis=-1)[..., None]
+        return tangents_meet(a.at(widest), b.at(widest))[..., 0][()]  # of a single run a number
 
 
 def place_by_tangents(
-    measure: Callable[[float], Rung],
+    measure: Callable[[Array], Rung],
     n_rungs: int,
-    uncertainty: Callable[[Rung, Rung], float] = rectangle,
-) -> list[Rung]:
-    """TI-optimal (Friel, Hurn & Wyse 2014): split the most uncertain interval where its tangents meet, K times."""
+    uncertainty: Uncertainty = rectangle,
+) -> Rung:
+    """TI-optimal (Friel, Hurn & Wyse 2014): the ends, then K - 2 times the most uncertain interval is split.
+
+    `measure` is given a tau for every run (or just one), and so are all the rungs in order that are returned.
+    """
     _at_least(n_rungs)
-    rungs = [measure(0.0), measure(1.0)]
-    while len(rungs) < n_rungs:
-        widths = [uncertainty(a, b) for a, b in pairwise(rungs)]
-        k = int(np.argmax(widths))
-        rungs.insert(k + 1, measure(tangents_meet(rungs[k], rungs[k + 1])))
-    return rungs
+    found = [measure(tau) for tau in (0.0, 1.0)]
+    while len(found) < n_rungs:
+        found.append(measure(next_by_tangents(_stacked(found), uncertainty)))
+    return _stacked(found).in_order()
+
+
+def _stacked(rungs: list[Rung]) -> Rung:
+    return Rung(*(np.stack(np.broadcast_arrays(*values), axis=-1) for values in zip(*rungs, strict=True)))
 
 
 def equal_length(tau: np.ndarray, variance: np.ndarray) -> LadderFn:
