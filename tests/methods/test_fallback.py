@@ -12,7 +12,7 @@ from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.methods import fallback
 from crossfade.methods.budget import Asked
-from crossfade.types import Estimate
+from crossfade.types import Estimate, Result, Sharing
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,7 @@ def result(trap):
     return compare(trap.m1, trap.m2, target_se=0.1, n_chains=16)
 
 
+@pytest.mark.slow
 def test_separate_modes_are_tempered_from_the_prior(trap, result):
     assert "because the chains of M1 stay in separate places" in result.about["path"]
     assert result.verdict == "trustworthy", result.reasons
@@ -34,6 +35,21 @@ def test_separate_modes_are_tempered_from_the_prior(trap, result):
     assert result.sharing.shared == ("mu",) and min(result.about["round_trips"]) >= 40
     # every replicate crosses between the modes, which no untempered chain does
     assert (np.ptp(np.sign(result.draws[0]["mu"]), axis=1) == 2).all()
+
+
+def test_a_pair_in_pieces_is_handed_over_with_what_is_left_of_the_budget(trap, monkeypatch):
+    seen = []
+
+    def stub(joints, asked, seed, why, say):
+        seen.append((asked, why))
+        empty = Estimate(0.1, 0.01, 15.0, "mbar")
+        return Result(empty, "trustworthy", (), {}, {}, {}, (), Sharing((), (), ()), {"path": why})
+
+    monkeypatch.setattr(fallback, "tempered", stub)
+    found = compare(trap.m1, trap.m2, budget="5 min", n_chains=16)
+    assert 10 <= seen[0][0].seconds < 300 and seen[0][0].target_se == 0.05
+    assert "the chains of M1 stay in separate places (R-hat" in seen[0][1]
+    assert found.about["method"] == "auto" and found.sharing.shared == ("mu",)
 
 
 def test_models_in_one_piece_and_draws_of_ones_own_are_not_tempered(trap, monkeypatch):
@@ -52,6 +68,7 @@ def level(p, y):
     return dist.Normal(p["mu"], 1.0).log_prob(y).sum()
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_is_said():
     y = np.array([0.2])
     joints = tuple(as_joint(Model({"mu": dist.Normal(0.0, sd)}, Likelihood(level, y))) for sd in (1.0, 2.0))
