@@ -11,7 +11,8 @@ from lines import Y, in_numpyro, truth
 import crossfade
 from crossfade.density.model import Model
 from crossfade.methods import edge as module
-from crossfade.methods.edge import GOOD_OVERLAP, fade, fitted, grown, left_out, middle, with_rung
+from crossfade.methods.edge import GOOD_OVERLAP, fade, fitted, grown, left_out, with_rung
+from crossfade.methods.rung import middle
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.types import CrossfadeError
 
@@ -149,31 +150,3 @@ def test_the_answer_with_rungs_is_exact(laddered):
     with pytest.raises(AssertionError):  # the wrong twin: a dropped constant
         assert_estimate(summary.headline, UNLIKE + np.log(2), max_error=0.15)
     assert more.legs[0].forward.n_draws == 100 and len(more.legs[0].forward.tau) == 2 * len(more.rungs) - 1
-
-
-def test_the_middle_of_two_rungs_halves_the_length_between():
-    """Where the spread of the ratio falls from 3 to 1, more of the way lies at the wide end."""
-    wide, narrow = (
-        module.Rung(tau, (sd * SIGNS, sd * SIGNS), (SIGNS[:, :, None],) * 2) for tau, sd in ((0.0, 3.0), (1.0, 1.0))
-    )
-    t = middle(wide, narrow)
-    assert 3 * t - t**2 == pytest.approx((3 - 1) / 2)
-    endless = narrow._replace(ratio=(np.full((2, 2), np.inf),) * 2)
-    assert middle(wide, endless) == 0.5 and middle(wide, wide._replace(tau=1.0)) == 0.5
-
-
-SIGNS = np.array([[1.0, -1.0], [-1.0, 1.0]])
-
-
-def test_rungs_of_unequal_length_are_written_as_several():
-    short, long = (
-        module.Rung(tau, (np.arange(4.0 * n).reshape(4, n),) * 2, (np.zeros((4, n, 1)),) * 2)
-        for tau, n in ((0.0, 50), (1.0, 150))
-    )
-    first, second = module.legs_of((short, long))
-    assert first.forward.tau.tolist() == [0.0, 1.0, 1.0, 1.0] and first.sign == second.sign == 0.5
-    assert first.forward.log_ratio.shape == (4, 4, 50)
-    np.testing.assert_array_equal(first.forward.log_ratio[2, 1:].ravel(), long.ratio[0][2])
-    odd = long._replace(ratio=(long.ratio[0][:, :77],) * 2)  # the user's: the oldest draws are dropped
-    leg = module.legs_of((short, odd))[0]
-    np.testing.assert_array_equal(leg.forward.log_ratio[:, 1], odd.ratio[0][:, 27:])

@@ -1,5 +1,7 @@
 """The default method end to end: pairs with exact answers, runs as data, budgets, the user's own draws."""
 
+from itertools import pairwise
+
 import jax
 import lines
 import numpy as np
@@ -13,7 +15,6 @@ from crossfade.api import compare, evidence
 from crossfade.density.joint import as_joint
 from crossfade.methods import fitted
 from crossfade.methods.budget import asked
-from crossfade.methods.edge import Rung
 from crossfade.sampling import hmc
 from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
@@ -63,7 +64,9 @@ def by_hand(joints):
 
 def arrays(run):
     """All numbers of a run."""
-    return [leaf for leaf in jax.tree.leaves((run.draws, run.edge, run.summary)) if isinstance(leaf, np.ndarray | float)]
+    return [
+        leaf for leaf in jax.tree.leaves((run.draws, run.edge, run.summary)) if isinstance(leaf, np.ndarray | float)
+    ]
 
 
 def copies(run):
@@ -71,7 +74,7 @@ def copies(run):
 
 
 def test_a_step_is_a_pure_function_of_the_run(by_hand):
-    for run, next_run in zip(by_hand, by_hand[1:], strict=False):
+    for run, next_run in pairwise(by_hand):
         before = copies(run)
         again = fitted.step(run)
         assert again.doing == next_run.doing and again.finished == next_run.finished
@@ -86,7 +89,9 @@ def test_driving_by_hand_is_compare(by_hand):
     assert any("warming up" in words for words in said) and any("fitting links" in words for words in said)
     found = fitted.result_of(by_hand[-1])
     messages = []
-    result = compare(*lines.in_numpyro(), target_se=0.02, budget="100000 draws", seed=3, n_chains=16, say=messages.append)
+    result = compare(
+        *lines.in_numpyro(), target_se=0.02, budget="100000 draws", seed=3, n_chains=16, say=messages.append
+    )
     assert result.raw_estimate == found.raw_estimate and result.checks == found.checks
     np.testing.assert_array_equal(result.legs[0].forward.log_ratio, found.legs[0].forward.log_ratio)
     assert any("warming up" in words for words in messages)
@@ -128,18 +133,6 @@ def test_a_spent_budget_gives_the_best_answer_and_says_so():
 def test_time_that_is_up_stops_a_run_after_its_first_look():
     result = compare(*lines.in_numpyro(), target_se=1e-4, budget=0.01, n_chains=16)
     assert result.verdict == "weak" and "the budget of 0.01 s is used up" in result.reasons[0]
-
-
-def test_draws_go_where_they_help_most():
-    random = np.random.default_rng(1)
-
-    def rung(tau, sd):
-        return Rung(tau, tuple(sd * random.normal(size=(8, 100)) for _ in (0, 1)), (np.zeros((8, 100, 1)),) * 2)
-
-    even = fitted.allocate((rung(0.0, 1.0), rung(1.0, 1.0)), 2.0)
-    assert even[0] == pytest.approx(100, abs=100) and sum(even) >= 200
-    wide, narrow = fitted.allocate((rung(0.0, 5.0), rung(1.0, 0.5)), 4.0)
-    assert wide > 3 * narrow >= 0
 
 
 def test_own_draws_are_not_sampled_again(monkeypatch):
