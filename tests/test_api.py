@@ -96,7 +96,7 @@ def test_arguments_of_other_methods_are_refused():
 def test_data_that_differ_are_refused():
     other = Model({"mu": dist.Normal(0.0, 1.0)}, likelihood, data=np.append(Y, 1.0))
     for method in ("auto", "NETI-DIFF"):
-        with pytest.raises(CrossfadeError, match="M1 has 5 responses and M2 has 6, and 1.0 is in M2 only"):
+        with pytest.raises(CrossfadeError, match=r"M1 has 5 responses and M2 has 6, and 1.0 is in M2 only"):
             compare(model(data=Y), other, method=method)
 
 

@@ -9,8 +9,8 @@ import pytest
 from linear_pairs import KINDS, key, log_bayes_factor, nested
 
 from crossfade.analysis import crooks, jackknife, jackknife_pair, relaxation, trapezoid, within_chain
-from crossfade.analysis.estimators import ESTIMATORS
 from crossfade.analysis.errors import replicates_of
+from crossfade.analysis.estimators import ESTIMATORS
 from crossfade.density.precision import float64
 from crossfade.paths.path import direct, reverse, unconstraining
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys

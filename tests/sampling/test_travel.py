@@ -17,6 +17,7 @@ from crossfade.density.model import Model
 from crossfade.methods.table import METHODS
 from crossfade.sampling.travel import Mirrored, Scaled, Whitened, _step, ways
 
+
 def with_rungs(name, n_rungs):
     return METHODS[name]._replace(n_rungs=n_rungs)
 
@@ -26,7 +27,7 @@ def with_rungs(name, n_rungs):
     [
         ("numpyro", "NETI-DIFF", 1000, 0.1),
         ("numpyro", with_rungs("MBAR", 10), 1000, 0.05),
-    ("numpyro", with_rungs("TI-standard", 30), 2400, 0.15),
+        ("numpyro", with_rungs("TI-standard", 30), 2400, 0.15),
         ("pymc", "NETI-DIFF", 1000, 0.1),
     ],
 )
@@ -45,9 +46,7 @@ Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
 def two_meanings():
     """s is log sd in M1 and sd in M2; the mean is shared."""
     priors = {"m": dist.Normal(0.0, 1.0)}
-    m1 = Model(
-        {**priors, "s": dist.Normal(0.0, 0.5)}, lambda p: dist.Normal(p["m"], jnp.exp(p["s"])).log_prob(Y).sum()
-    )
+    m1 = Model({**priors, "s": dist.Normal(0.0, 0.5)}, lambda p: dist.Normal(p["m"], jnp.exp(p["s"])).log_prob(Y).sum())
     m2 = Model({**priors, "s": dist.HalfNormal(2.0)}, lambda p: dist.Normal(p["m"], p["s"]).log_prob(Y).sum())
     m, u = np.linspace(-4, 4, 161)[:, None], np.linspace(-5, 5, 401)[None, :]
     log_l = stats.norm.logpdf(m) + sum(stats.norm.logpdf(y, m, np.exp(u)) for y in Y)
