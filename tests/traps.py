@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp as jax_logsumexp
+from likelihoods import Likelihood
 from numpyro import distributions as dist
 from scipy import stats
 from scipy.special import logsumexp
@@ -26,16 +27,6 @@ class Trap(NamedTuple):
     m2: Model
     truth: float
     draws: Callable[[int], Any] | None = None  # seed -> the user's own draws
-
-
-class Likelihood(eqx.Module):
-    """A function of (theta, data) that is compiled once."""
-
-    function: Callable[[Any, Any], Any] = eqx.field(static=True)
-    data: Any
-
-    def __call__(self, theta):
-        return self.function(theta, self.data)
 
 
 def _model(priors: dict[str, Any], function: Callable[[Any, Any], Any], data: np.ndarray) -> Model:

@@ -14,7 +14,6 @@ from scipy import stats
 from scipy.special import gammaln
 
 from crossfade.bridges.log_joint import SUPPORTS, from_log_joint, from_numpy_log_joint
-from crossfade.density.joint import flat
 from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
 
@@ -112,7 +111,7 @@ def test_unconstrained_vectors_carry_the_right_volume():
     joint = from_log_joint(density, {"p": [0.2, 0.3, 0.5], "x": [-1.0, 1.0]}, support={"p": "simplex", "x": "ordered"})
     grid = np.linspace(-7, 7, 25)
     axes = np.meshgrid(*[grid] * 4, indexing="ij")
-    values = jax.jit(jax.vmap(flat(joint)))(np.stack([np.ravel(axis) for axis in axes], axis=1))
+    values = jax.jit(jax.vmap(joint.density))(np.stack([np.ravel(axis) for axis in axes], axis=1))
     assert float(jnp.sum(jnp.exp(values))) * (grid[1] - grid[0]) ** 4 == pytest.approx(1, abs=2e-3)
 
 
@@ -124,14 +123,14 @@ def test_starts_are_in_the_support_and_spread():
 
 
 def test_a_numpy_function_has_values_and_gradients():
-    exact = flat(from_log_joint(in_jax, EXAMPLE, support=SUPPORT))
-    u = jnp.stack([evaluate(exact.inverse, theta) for theta in points(4)])
+    exact = from_log_joint(in_jax, EXAMPLE, support=SUPPORT).density
+    u = jnp.stack([evaluate(exact.coordinates.inverse, theta) for theta in points(4)])
     expected, derivatives = evaluate(jax.vmap(jax.value_and_grad(exact)), u)
     for slopes in (gradient, None):
         joint = from_numpy_log_joint(in_numpy, EXAMPLE, gradient=slopes, support=SUPPORT, data=Y)
         assert "called back to Python, one point at a time" in joint.notes[0]
         assert ("finite differences" in joint.notes[0]) == (slopes is None)
-        values, found = evaluate(jax.vmap(jax.value_and_grad(flat(joint))), u)
+        values, found = evaluate(jax.vmap(jax.value_and_grad(joint.density)), u)
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)
         np.testing.assert_allclose(found, derivatives, rtol=1e-7, atol=1e-7)
     many = {name: jnp.stack([theta[name] for theta in points(4)]) for name in EXAMPLE}

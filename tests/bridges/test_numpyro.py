@@ -16,10 +16,10 @@ from scipy.special import betaln, gammaln
 
 from crossfade.bridges.numpyro import from_numpyro
 from crossfade.data import load
-from crossfade.density.joint import as_joint, flat
+from crossfade.density.joint import as_joint
 from crossfade.density.model import describe, given
 from crossfade.density.precision import float64
-from crossfade.paths.path import matched
+from crossfade.paths.path import named_sharing
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
 
@@ -43,11 +43,12 @@ def log_joint(model, theta):
 
 def log_evidence(model, grid):
     """The integral of exp of the flat log density over a box, by the trapezoidal rule."""
-    density = flat(as_joint(model))
-    axes = np.meshgrid(*[grid] * density.size, indexing="ij")
+    density = as_joint(model).density
+    size = density.coordinates.size
+    axes = np.meshgrid(*[grid] * size, indexing="ij")
     points = np.stack([np.ravel(axis) for axis in axes], axis=1)
     values = jax.jit(jax.vmap(density))(points)
-    return float(jax.nn.logsumexp(values)) + density.size * np.log(grid[1] - grid[0])
+    return float(jax.nn.logsumexp(values)) + size * np.log(grid[1] - grid[0])
 
 
 def schools(y, sigma, group):
@@ -149,7 +150,7 @@ def test_the_pima_pair_is_ours():
         assert all(eqx.tree_equal(theirs.priors[name], ours.priors[name]) for name in ours.names)
         theta = dict(zip(ours.names, rng(902).normal(size=len(ours.names)), strict=True))
         assert log_joint(theirs, theta) == pytest.approx(log_joint(ours, theta), abs=1e-9)
-    assert matched(*built).tempered == ()
+    assert named_sharing(*built).tempered == ()
 
 
 def test_priors_read_well():

@@ -18,7 +18,6 @@ from scipy.special import betaln
 import crossfade.bridges.pymc as bridge
 from crossfade.bridges.pymc import from_pymc
 from crossfade.data import load
-from crossfade.density.joint import flat
 from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
@@ -138,11 +137,11 @@ def test_constraints_have_the_log_joint_of_scipy(constrained):
 
 def test_starts_are_draws_of_the_prior_inside_the_support(constrained):
     joint = constrained
-    density = flat(joint)
+    density = joint.density
     starts = evaluate(jax.vmap(joint.start), jax.random.split(jax.random.key(0), 50))
     assert {name: value.shape[1:] for name, value in starts.items()} == {n: p[0] for n, p in joint.places.items()}
     assert np.all(np.diff(starts["sorted_pair"]) > 0)
-    assert np.all(np.isfinite(evaluate(jax.vmap(density.inverse), starts)))
+    assert np.all(np.isfinite(evaluate(jax.vmap(density.coordinates.inverse), starts)))
     assert stats.kstest(np.asarray(joint.start.draws["share"]), stats.beta(2, 3).cdf).pvalue > 1e-4
 
 
@@ -152,7 +151,7 @@ def test_unconstrained_vectors_carry_the_right_volume():
         pair = pm.Normal("pair", 0, 1, shape=2, transform=transforms.ordered)
         pm.Binomial("y", 10, p, observed=7)
         pm.Normal("z", pair.sum(), 1, observed=0.4)
-    density = flat(from_pymc(model))
+    density = from_pymc(model).density
     grids = (np.linspace(-16, 16, 81), np.linspace(-7, 7, 57), np.linspace(-12, 4, 65))
     axes = np.meshgrid(*grids, indexing="ij")
     values = evaluate(jax.vmap(density), jnp.stack([jnp.ravel(axis) for axis in axes], axis=1))

@@ -26,6 +26,9 @@ def mixing(draws: np.ndarray) -> Mixing:
     size = draws.shape[2]
     if size == 0:
         return Mixing(1.0, 0, np.inf, 0, np.inf)
+    if len(draws) == 1:  # a chain alone is held against itself: its two halves
+        half = draws.shape[1] // 2
+        draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     looked_at = np.arange(size)
     if size > RANKED:
         looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]

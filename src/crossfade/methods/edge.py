@@ -6,18 +6,16 @@ Where the two ends barely overlap, rungs of chains of their own are put between.
 
 from __future__ import annotations
 
-from functools import reduce
-from math import gcd
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.mixing import mixing
 from crossfade.analysis.summary import Summary, summarise_halves
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, Union, check_data, union
+from crossfade.methods.rung import Rung, legs_of, middle, overlaps
 from crossfade.paths.fit import (
     WARPS,
     Fit,
@@ -32,7 +30,7 @@ from crossfade.paths.link import Noise, noise
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import Draws, values
 from crossfade.sampling.hmc import Chains, Tuning, advance, warm_up
-from crossfade.types import CrossfadeError, Leg, Trace
+from crossfade.types import CrossfadeError, Leg
 
 HEADLINE = "mbar"
 GOOD_OVERLAP = 0.2  # of 0.5: below it a rung between costs less than more draws
@@ -40,20 +38,6 @@ MAX_RUNGS = 24
 KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
 N_GROUPS = 4  # of chains in each half, that are left out of the fits one after the other
 PILOT_SEGMENTS = 4  # of draws at a new rung
-
-
-class Rung(NamedTuple):
-    """Draws at one tau, by halves of the chains."""
-
-    tau: float
-    ratio: tuple[np.ndarray, np.ndarray]  # [chain, draw] of log q_1 - log q_0
-    v: tuple[np.ndarray, np.ndarray]  # [chain, draw, union]: the last KEPT of them
-    chains: tuple[Chains, Chains] | None = None  # None at the ends, whose chains are those of the posteriors
-    divergent: float = 0.0  # fraction of trajectories
-
-    @property
-    def n_draws(self) -> int:
-        return self.ratio[0].shape[1]
 
 
 class Edge(NamedTuple):
@@ -183,17 +167,6 @@ def _log_density(edge: Edge, k: int, own: Fit, v: np.ndarray) -> np.ndarray:
     return found
 
 
-def overlaps(rungs: tuple[Rung, ...]) -> list[float]:
-    tau = np.array([rung.tau for rung in rungs])
-    found = []
-    for h in (0, 1):
-        try:
-            found.append(neighbour_overlaps(tau, [rung.ratio[h].ravel() for rung in rungs]))
-        except CrossfadeError:  # nothing overlaps at all
-            found.append([0.0] * (len(rungs) - 1))
-    return [min(pair) for pair in zip(*found, strict=True)]
-
-
 @in_float64
 def with_rung(edge: Edge) -> Edge:
     """One rung more, where neighbours overlap least: half of its chains come from each, so a gap shows as R-hat."""
@@ -215,15 +188,6 @@ def with_rung(edge: Edge) -> Edge:
     none, nowhere = np.zeros((n, 0)), np.zeros((n, 0, edge.union.size))
     rung = _extended(edge, Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1])), PILOT_SEGMENTS)
     return edge._replace(rungs=(*edge.rungs[: k + 1], rung, *edge.rungs[k + 1 :]))
-
-
-def middle(left: Rung, right: Rung) -> float:
-    """The tau that halves the thermodynamic length between two rungs, its density taken as linear."""
-    a, b = (np.mean([own.std() if np.isfinite(own).all() else np.inf for own in rung.ratio]) for rung in (left, right))
-    if not np.isfinite([a, b]).all() or min(a, b) <= 0:
-        return (left.tau + right.tau) / 2
-    fraction = 0.5 if abs(a - b) < 1e-9 * a else (np.sqrt((a * a + b * b) / 2) - a) / (b - a)
-    return float(left.tau + np.clip(fraction, 0.02, 0.98) * (right.tau - left.tau))
 
 
 def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
@@ -283,23 +247,3 @@ def left_out(edge: Edge) -> list[tuple[Leg, ...]]:
                 rungs.append(rung._replace(ratio=ratio if h == 0 else ratio[::-1]))
             found.append(legs_of(tuple(rungs)))
     return found
-
-
-def legs_of(rungs: tuple[Rung, ...]) -> tuple[Leg, ...]:
-    """A trace per half. A rung with more draws than the least is written as several rungs of the same tau."""
-    unit = reduce(gcd, [rung.n_draws for rung in rungs])
-    if unit < min(rung.n_draws for rung in rungs) // 2:  # the user's draws: of odd lengths, cut to the shortest
-        unit = min(rung.n_draws for rung in rungs)
-    legs = []
-    for h in (0, 1):
-        taus: list[float] = []
-        columns: list[np.ndarray] = []
-        for rung in rungs:
-            copies = rung.n_draws // unit
-            taus += [rung.tau] * copies
-            kept = rung.ratio[h][:, rung.n_draws - copies * unit :]
-            columns.append(kept.reshape(len(kept), copies, unit))
-        log_ratio = np.concatenate(columns, axis=1)
-        trace = Trace(np.array(taus), log_ratio, np.ones(log_ratio.shape[:2]), True)
-        legs.append(Leg(f"half {h + 1} of the chains, links fitted to half {2 - h}", 0.5, trace, None))
-    return tuple(legs)

@@ -31,7 +31,8 @@ from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share
 from crossfade.methods.budget import Asked
-from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, Rung, fitted, grown, with_rung
+from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, fitted, grown, with_rung
+from crossfade.methods.rung import allocate
 from crossfade.sampling.draws import Draws, warmed
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.sampling.user_draws import brought
@@ -189,7 +190,7 @@ def _grown(run: Run) -> Run:
     factor = max((error / run.asked.target_se) ** 2 * 1.15, 2.0 if run.n_longer else 1.0)
     if not np.isfinite(factor):
         factor = GROWTH
-    wanted = allocate(rungs, min(factor, GROWTH))
+    wanted = allocate(rungs, min(factor, GROWTH), PILOT)
     can = [run.edge.draws[0].can_grow, *[True] * (len(rungs) - 2), run.edge.draws[1].can_grow]
     counts = [n if able else 0 for n, able in zip(wanted, can, strict=True)]
     if not any(counts) or (not all(can) and error > 0.95 * run.error_before):
@@ -208,24 +209,6 @@ def _ended(run: Run, why: str) -> Run:
     assert run.edge is not None
     with np.errstate(all="ignore"):
         return run._replace(summary=run.edge.summary(), stopped=why, finished=True)
-
-
-def allocate(rungs: tuple[Rung, ...], factor: float) -> list[int]:
-    """Draws per chain to add at each rung: in proportion to tau-width x sqrt(variance x autocorrelation time)."""
-    tau = np.array([rung.tau for rung in rungs])
-    edges = np.concatenate([[tau[0]], (tau[1:] + tau[:-1]) / 2, [tau[-1]]])
-    wanted = []
-    for rung, width in zip(rungs, np.diff(edges), strict=True):
-        both = np.concatenate(rung.ratio)
-        both = np.where(np.isfinite(both), both, np.nan)
-        effective = max(mixing(np.nan_to_num(both)[:, :, None]).effective, 1.0)
-        spread = np.nanstd(np.clip(both, *np.nanquantile(both, [0.001, 0.999])))  # one wild draw must not take it all
-        wanted.append(width * spread * np.sqrt(both.size / effective))
-    share = np.nan_to_num(np.array(wanted), nan=0.0, posinf=0.0)
-    share = share / share.sum() if share.sum() > 0 else np.full(len(rungs), 1 / len(rungs))
-    now = np.array([rung.n_draws for rung in rungs])
-    target = np.maximum(share, 0.5 / len(rungs)) * factor * now.sum()
-    return [int(n) for n in np.maximum(np.ceil(target / PILOT) * PILOT, now) - now]
 
 
 def drive(run: Run, say: Say) -> Run:

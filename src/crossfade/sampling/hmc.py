@@ -193,11 +193,11 @@ def advance(
 ) -> tuple[Chains, Stretch]:
     """n_segments x n_steps more steps; `gain` > 0 lets every chain adapt its step size on the way."""
     tuning, parts = chains.tuning, []
-    z = tuning.z(chains.u[:, None])[:, 0]
     for _ in range(n_segments):
+        z = tuning.z(chains.u[:, None])[:, 0]  # every time, so that it is to the last bit as if cut here
         steps = np.arange(chains.n_steps, chains.n_steps + n_steps)
         mean_size = float(np.exp(np.mean(np.log(tuning.step_size))))
-        z, step_size, slope, record = _segment(
+        step_size, slope, record = _segment(
             chains.target,
             chains.tau,
             chains.keys,
@@ -215,7 +215,6 @@ def advance(
         n_leapfrog = int(record["n_leapfrog"].sum())
         parts.append(Stretch(u, record["log_density"].T, record["divergent"].T, slope, n_leapfrog))
         chains = chains._replace(u=u[:, -1], tuning=tuning, n_steps=chains.n_steps + n_steps)
-        z = np.asarray(z)
     return chains, Stretch.joined(parts)
 
 
@@ -270,7 +269,7 @@ def _segment(
 
     states = jax.vmap(lambda z, *where: hmc.init(z, log_density(*where)), (0, 0, own, own))(z, tau, shift, scale)
     (states, sizes), record = jax.lax.scan(step, (states, step_size), steps)
-    return states.position, sizes, states.logdensity_grad, record
+    return sizes, states.logdensity_grad, record
 
 
 def _stop_if_broken(target: Target, record: dict[str, np.ndarray], u: np.ndarray) -> None:

@@ -9,9 +9,9 @@ from numpyro import distributions as dist
 from scipy.special import logsumexp
 
 import crossfade
-from crossfade import sensitivity
 from crossfade.density.joint import as_joint, nothing
 from crossfade.density.model import Model
+from crossfade.methods import sensitivity
 from crossfade.methods.sensitivity import FACTORS, Sensitivity, prior_sensitivity
 from crossfade.types import CrossfadeError, Estimate, Result, Sharing
 from crossfade.worlds import linear
@@ -41,9 +41,8 @@ def posterior(m: Model, offset: int) -> dict[str, np.ndarray]:
 
 def result(value: float, *draws: dict[str, np.ndarray], error: float = 0.0, **about) -> Result:
     """As `compare` returns it; without an error of its own the curve's is that of the weights alone."""
-    return Result(
-        Estimate(value, error, 31.0, "mbar"), {}, None, (), (), Sharing((), (), (), ()), about, posteriors=tuple(draws)
-    )
+    headline = Estimate(value, error, 31.0, "mbar")
+    return Result(headline, "trustworthy", (), {}, {}, {}, (), Sharing((), (), ()), about, draws=tuple(draws))
 
 
 def rescaled(m: Model, name: str, factor: float, **kind) -> Model:
@@ -231,6 +230,7 @@ def test_what_cannot_be_done_is_said():
         ({"result": result(1.0, {}, {})}, r"no posterior draws of 'b' in M2: compare by the default method"),
         ({"result": result(1.0, draws[0], lone)}, r"draws of 'b' in M2 are of 1 chain"),
         ({"result": result(np.nan, *draws)}, r"no finite log Bayes factor"),
+        ({"result": result(1.0, *draws)._replace(verdict="do not use")}, r"no finite log Bayes factor"),
         ({"result": result(1.0, *draws, priors={"b": "Normal(0, 9)"})}, r"made with b ~ Normal\(0, 9\).*this M2"),
         (of_gamma, r"prior of 'mu' in M2 is Gamma\(2, 4\), which has no scale.*pass prior="),
         (of_gamma | {"prior": lambda f: dist.Normal(0, f)}, r"'mu' in M2, Normal\(0, 0.25\), reaches beyond"),

@@ -9,11 +9,12 @@ import pytest
 from linear_pairs import KINDS, key, log_bayes_factor, nested
 
 from crossfade.analysis import crooks, jackknife, jackknife_pair, relaxation, trapezoid, within_chain
+from crossfade.analysis.errors import replicates_of
 from crossfade.analysis.estimators import ESTIMATORS
-from crossfade.analysis.summary import prepared
 from crossfade.density.precision import float64
 from crossfade.paths.path import direct, reverse, unconstraining
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
+from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import sigmoid
 from crossfade.worlds import linear
 
@@ -88,7 +89,7 @@ def test_equilibrium(name, error):
 def test_controlled():
     trace = few_rungs_with_scores()
     truth = noise_free_trapezoid(trace.tau, True)
-    assert_calibrated([jackknife(*prepared(part, "controlled")) for part in repeats(trace)], truth)
+    assert_calibrated([replicates_of(part, "controlled").estimate() for part in repeats(trace)], truth)
 
 
 @pytest.mark.parametrize("name", ["trapezoid", "jarzynski"])
@@ -115,8 +116,6 @@ def test_relaxation():
 
 def test_an_error_bar_that_lies_is_caught():
     """The wrong twin: the draws of one Metropolis chain taken for independent."""
-    from crossfade.sampling.kernel import Diagonal, Metropolis
-
     with float64():
         step = Diagonal({name: np.asarray(0.3) for name in ("variance", "one", "a", "b")})
         keys = chain_keys(key(2), N_REPEATS)

@@ -23,7 +23,7 @@ def pairs():
 def z_scores(pair, truth, target_se):
     found = []
     for seed in range(N_SEEDS):
-        estimate = compare(*pair, target_se=target_se, seed=seed).log_bayes_factor
+        estimate = compare(*pair, target_se=target_se, seed=seed).raw_estimate
         found.append((estimate.value - truth) / estimate.error)
     return np.array(found)
 

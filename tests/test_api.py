@@ -1,13 +1,16 @@
-"""Ways to a confident wrong number, or to a bare traceback, of the default method: each stays closed."""
+"""The questions that can be asked: what is refused and how, what a result hides, and that nothing is left switched."""
 
+import jax
 import jax.numpy as jnp
+import lines
 import numpy as np
 import pytest
 import scipy.stats
-from assertions import rng
+from assertions import assert_estimate
 from numpyro import distributions as dist
 
-from crossfade.api import compare
+import crossfade
+from crossfade.api import compare, evidence
 from crossfade.density.model import Model
 from crossfade.types import CrossfadeError
 
@@ -30,40 +33,71 @@ def test_mass_beyond_the_numbers_of_a_computer_is_no_answer():
     assert any("edge of the support of p" in reason for reason in result.reasons)
 
 
-def test_own_draws_of_one_mode_of_two_are_weak():
-    def folded(p):
-        return dist.Normal(jnp.abs(p["mu"]), 1.0).log_prob(jnp.array([7.5, 8.2, 8.4])).sum()
-
-    random = rng(1)
-    draws = tuple({"mu": 8 + 0.57 * random.normal(size=(4, 1000))} for _ in range(2))
-    result = compare(model(dist.Normal(0.0, 5.0), folded), model(dist.Normal(4.0, 5.0), folded), draws=draws)
-    assert result.verdict == "weak"
-    assert any("far from all of them: mu = -" in reason for reason in result.reasons)
-
-
 def test_models_that_differ_by_a_constant():
     result = compare(model(), model(function=lambda p: likelihood(p) - 1))
     assert result.log_bayes_factor.value == pytest.approx(-1, abs=1e-9)
     assert result.verdict == "trustworthy", result.reasons
 
 
-def test_own_draws_of_any_number_of_chains():
-    random = rng(2)
-    precision = 6.0
-
-    def draws(*shape):
-        return {"mu": Y.sum() / precision + random.normal(size=shape) / np.sqrt(precision)}
-
-    wide = model(dist.Normal(0.0, 3.0))
-    truth = _evidence(3.0) - _evidence(1.0)
-    for first, second in (((5, 1000), None), ((4, 1000), (100, 100)), ((1, 4000), None)):
-        own = {"mu": Y.sum() / (5 + 1 / 9) + random.normal(size=second) / np.sqrt(5 + 1 / 9)} if second else None
-        result = compare(model(), wide, draws=(draws(*first), own), target_se=0.02)
-        assert abs(result.log_bayes_factor.value - truth) < 5 * result.log_bayes_factor.error, (first, second)
+@pytest.fixture(scope="module")
+def refused():
+    """Draws of other data: no answer."""
+    draws = tuple(lines.posterior(k, np.random.default_rng(k), y=lines.Y + k) for k in (0, 1))
+    return compare(*lines.in_numpyro(), draws=draws, log_prior_odds=np.log(3))
 
 
-def _evidence(sd):
-    return scipy.stats.multivariate_normal(np.zeros(5), np.eye(5) + sd**2).logpdf(Y)
+def test_do_not_use_hides_the_number(refused):
+    assert refused.verdict == "do not use" and refused.reasons
+    hidden = refused.log_bayes_factor
+    assert np.isnan(hidden.value) and hidden.error == np.inf and hidden.name == "mbar"
+    assert np.isnan(refused.log_posterior_odds) and np.isnan(refused.probability)
+    assert np.isfinite(refused.raw_estimate.value) and np.isfinite(refused.raw_estimate.error)
+    weak = refused._replace(verdict="weak")
+    assert weak.log_bayes_factor == weak.raw_estimate == refused.raw_estimate
+    assert weak.log_posterior_odds == pytest.approx(refused.raw_estimate.value + np.log(3))
+    assert weak.probability == pytest.approx(1 / (1 + np.exp(-weak.log_posterior_odds)))
+
+
+def test_a_result_says_what_it_was_made_of(refused):
+    assert refused.about["method"] == "auto" and refused.about["estimator"] == "mbar"
+    assert refused.about["seed"] == 0 and refused.about["seconds"] > 0
+    assert refused.about["priors"] == {"mu": "Normal(0, 1)", "b": "Normal(0, 1)"}
+    assert set(refused.draws[0]) == {"mu"} and set(refused.draws[1]) == {"mu", "b"}
+    assert refused.posteriors["M2/posterior"]["b"].dims[:2] == ("chain", "draw")
+
+
+def test_precision_is_not_left_switched(refused):
+    assert not jax.config.jax_enable_x64
+    assert refused.legs[0].forward.log_ratio.dtype == np.float64
+    draws = crossfade.sample(lines.in_numpyro()[0], n_draws=25, n_chains=4)
+    assert draws.u.dtype == np.float64 and not jax.config.jax_enable_x64
+
+
+def test_evidence_takes_draws_and_is_exact():
+    draws = lines.posterior(1, np.random.default_rng(5))
+    found = evidence(lines.in_numpyro()[1], draws=draws)
+    exact = scipy.stats.multivariate_normal(np.zeros(20), np.eye(20) + lines.DESIGNS[1] @ lines.DESIGNS[1].T)
+    assert found.verdict == "trustworthy", found.reasons
+    assert_estimate(found.log_bayes_factor, exact.logpdf(lines.Y), max_error=0.05)
+
+
+def test_arguments_of_other_methods_are_refused():
+    m1, m2 = lines.in_numpyro()
+    for settings, message in (
+        ({"n_iter": 100}, "n_iter= is for the methods of the table"),
+        ({"kernel": lambda a, b: None}, "kernel= is for the methods of the table"),
+        ({"method": "MBAR", "target_se": 0.1}, 'target_se= is for method="auto"'),
+        ({"method": "MBAR", "draws": (None, None)}, 'draws= is for method="auto"'),
+    ):
+        with pytest.raises(CrossfadeError, match=message):
+            compare(m1, m2, **settings)
+
+
+def test_data_that_differ_are_refused():
+    other = Model({"mu": dist.Normal(0.0, 1.0)}, likelihood, data=np.append(Y, 1.0))
+    for method in ("auto", "NETI-DIFF"):
+        with pytest.raises(CrossfadeError, match=r"M1 has 5 responses and M2 has 6, and 1.0 is in M2 only"):
+            compare(model(data=Y), other, method=method)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""HMC along the path between models that bring no sampler: from any library, with any names."""
+
+import jax
+import jax.numpy as jnp
+import lines
+import numpy as np
+import pytest
+from assertions import assert_estimate
+from linear_pairs import key
+from numpyro import distributions as dist
+from scipy import stats
+from scipy.special import logsumexp
+
+from crossfade.api import compare
+from crossfade.density.joint import as_joint
+from crossfade.density.model import Model
+from crossfade.methods.table import METHODS
+from crossfade.sampling.travel import Mirrored, Scaled, Whitened, _step, ways
+
+
+def with_rungs(name, n_rungs):
+    return METHODS[name]._replace(n_rungs=n_rungs)
+
+
+@pytest.mark.parametrize(
+    ("library", "method", "n_iter", "ceiling"),
+    [
+        ("numpyro", "NETI-DIFF", 1000, 0.1),
+        ("numpyro", with_rungs("MBAR", 10), 1000, 0.05),
+        ("numpyro", with_rungs("TI-standard", 30), 2400, 0.15),
+        ("pymc", "NETI-DIFF", 1000, 0.1),
+    ],
+)
+def test_models_of_any_library_meet_the_exact_answer(library, method, n_iter, ceiling):
+    result = compare(*lines.PAIRS[library](), method=method, n_iter=n_iter, n_chains=8, seed=1)
+    assert result.verdict == "trustworthy", result.reasons
+    assert_estimate(result.log_bayes_factor, lines.truth(), max_error=ceiling)
+    with pytest.raises(AssertionError):  # the wrong twin: a dropped constant
+        assert_estimate(result.log_bayes_factor, lines.truth() + np.log(2), max_error=ceiling)
+    assert result.sharing.shared == ("mu",) and result.sharing.only_2 == ("b",)
+
+
+Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
+
+
+def two_meanings():
+    """s is log sd in M1 and sd in M2; the mean is shared."""
+    priors = {"m": dist.Normal(0.0, 1.0)}
+    m1 = Model({**priors, "s": dist.Normal(0.0, 0.5)}, lambda p: dist.Normal(p["m"], jnp.exp(p["s"])).log_prob(Y).sum())
+    m2 = Model({**priors, "s": dist.HalfNormal(2.0)}, lambda p: dist.Normal(p["m"], p["s"]).log_prob(Y).sum())
+    m, u = np.linspace(-4, 4, 161)[:, None], np.linspace(-5, 5, 401)[None, :]
+    log_l = stats.norm.logpdf(m) + sum(stats.norm.logpdf(y, m, np.exp(u)) for y in Y)
+    priors = stats.norm.logpdf(u, 0, 0.5), stats.halfnorm.logpdf(np.exp(u), scale=2) + u
+    first, second = (float(logsumexp(log_l + prior)) for prior in priors)
+    return m1, m2, second - first
+
+
+def test_one_name_with_two_meanings_is_right_in_the_table_too():
+    m1, m2, truth = two_meanings()
+    result = compare(m1, m2, method="NETI-DIFF", n_iter=2000, n_chains=8)
+    assert result.sharing.shared == ("m",) and "support" in result.sharing.apart[0]
+    assert_estimate(result.log_bayes_factor, truth, max_error=0.1)
+    with pytest.raises(AssertionError):  # the wrong twin: a dropped constant
+        assert_estimate(result.log_bayes_factor, truth + np.log(2), max_error=0.1)
+
+
+def test_starts_are_posterior_draws_completed_from_the_prior():
+    there, back = ways(*(as_joint(m) for m in lines.in_numpyro()), key(1))
+    starts = jax.vmap(there.path.start)(jax.random.split(key(2), 2000))
+    exact = lines.posterior(0, np.random.default_rng(1))["mu"].ravel()
+    assert stats.ks_2samp(np.asarray(starts["mu"]), exact).pvalue > 1e-4
+    assert stats.kstest(np.asarray(starts["b"]), stats.norm.cdf).pvalue > 1e-4
+    theta = {name: values[0] for name, values in starts.items()}
+    assert float(back.path.energy(theta).ratio) == -float(there.path.energy(theta).ratio)
+
+
+def test_steps_have_the_size_of_both_ends_at_their_own_tau():
+    random = np.random.default_rng(3)
+    ends = [{"a": random.normal(size=4000) * sd, "b": random.normal(size=(4000, 1)) * 2} for sd in (1.0, 0.1)]
+    one = {"a": jnp.array(1.0), "b": jnp.array([0.0])}
+    step = _step(ends)
+    assert isinstance(step, Whitened)
+    for tau, sd in ((0.0, 1.0), (0.5, np.sqrt(2 / 101)), (1.0, 0.1)):
+        z = np.array([[1.0, 0.0], [0.0, 1.0]])
+        moves = [step(jnp.array(tau), {"a": jnp.array(row[0]), "b": jnp.array(row[1:])}) for row in z]
+        spread = np.sqrt(sum(float(move["a"]) ** 2 for move in moves))
+        assert spread == pytest.approx(sd, rel=0.1)
+        mirrored = Mirrored(step)(jnp.array(1 - tau), one)
+        assert float(mirrored["a"]) == pytest.approx(float(step(jnp.array(tau), one)["a"]))
+    many = _step([{"a": random.normal(size=(300, 150)) * sd} for sd in (1.0, 0.1)])
+    assert isinstance(many, Scaled)
+    assert float(many(jnp.array(1.0), {"a": jnp.ones(150)})["a"].mean()) == pytest.approx(0.1, rel=0.1)
