@@ -28,7 +28,7 @@ def few_rungs(name):
     return row if row.n_rungs is None else row._replace(n_rungs=12)
 
 
-SLOW = ("CTI", "stepping-stone", "BAR")  # rows that differ from a fast one in their estimator alone
+SLOW = ("CTI", "CTI-DIFF", "stepping-stone", "BAR")  # rows that differ from a fast one in their estimator alone
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,18 @@ def test_right_draws_are_trusted_and_right(library):
         assert_estimate(result.log_bayes_factor, lines.truth() + np.log(2), max_error=0.05)
 
 
-@pytest.mark.parametrize("case", ["shifted", "of the other model", "of other data", "of the prior"])
-@pytest.mark.parametrize("k", [0, 1])
+CASES = ("shifted", "of the other model", "of other data", "of the prior")
+FAR = (0, "of the prior")  # the ends do not overlap: rungs are put between, which takes a while
+
+
+@pytest.mark.parametrize(
+    ("k", "case"),
+    [
+        pytest.param(k, case, marks=pytest.mark.slow) if (k, case) == FAR else (k, case)
+        for k in (0, 1)
+        for case in CASES
+    ],
+)
 @pytest.mark.parametrize("library", lines.PAIRS)
 def test_draws_of_something_else_are_no_answer(library, k, case):
     draws = [lines.posterior(i, rng(20 + i)) for i in (0, 1)]
