@@ -8,7 +8,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from crossfade.analysis import jackknife, mbar, paper_variance, trapezoid
+from crossfade.analysis.errors import jackknife, paper_variance
+from crossfade.analysis.estimators import mbar, trapezoid
 from crossfade.analysis.moments import controlled_values
 from crossfade.density.precision import float64
 from crossfade.paths.path import direct

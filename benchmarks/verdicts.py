@@ -23,9 +23,9 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 import crossfade
+from crossfade.papers import clock
 from crossfade.worlds import kinetics, linear
 from crossfade.worlds.glm import logistic, mixed
-from crossfade.worlds.kinetics import clock
 
 SCHOOLS = np.array([[28.0, 8, -3, 7, -1, 1, 18, 12], [15.0, 10, 16, 11, 9, 11, 10, 18]])
 

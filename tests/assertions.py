@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 
-from crossfade.types import Estimate
+from crossfade.analysis.errors import of_both_sides, replicates
+from crossfade.types import Estimate, Trace
 
 
 def assert_estimate(estimate: Estimate, truth: float, n_sigma: float = 4.0, *, max_error: float) -> None:
@@ -19,6 +21,14 @@ def assert_estimate(estimate: Estimate, truth: float, n_sigma: float = 4.0, *, m
     # 1e-12 lets an estimator without variance differ from the truth by rounding
     assert distance <= n_sigma * error + 1e-12, (
         f"{estimate}: {distance:.3g} from the truth {truth:.6g}, {distance / max(error, 1e-300):.1f} sigma"
+    )
+
+
+def jackknife_pair(forward: Trace, reverse: Trace, estimator: Callable[[Trace, Trace], float]) -> Estimate:
+    """Delete one chain of either side: the variances add."""
+    return of_both_sides(
+        replicates(forward, lambda part: estimator(part, reverse)),
+        replicates(reverse, lambda part: estimator(forward, part)),
     )
 
 

@@ -6,25 +6,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from analysis.gaussian_path import GaussianPath, sweep_of_works
+from analysis.gaussian_path import GaussianPath
 from assertions import assert_estimate, rng
 
-from crossfade.analysis import (
-    combine,
-    controlled,
-    crooks,
-    effective_draws,
-    jackknife,
-    jackknife_pair,
-    mbar,
-    paper_variance,
-    partial_integrals,
-    relaxation,
-    stepping_stone,
-    trapezoid,
-    within_chain,
-)
-from crossfade.analysis.errors import Replicates, replicates, replicates_of
+from crossfade.analysis.diagnostics import partial_integrals
+from crossfade.analysis.errors import Replicates, combine, jackknife, paper_variance, replicates, replicates_of
+from crossfade.analysis.estimators import mbar, stepping_stone, trapezoid
+from crossfade.analysis.moments import controlled
+from crossfade.papers.statistics import relaxation
 from crossfade.types import CrossfadeError, Estimate, Trace
 
 PATH, TAU = GaussianPath(), np.linspace(0, 1, 4)
@@ -120,21 +109,6 @@ def test_one_chain_is_refused() -> None:
         jackknife(PATH.equilibrium(rng(501), TAU, 1, 50), trapezoid)
 
 
-def test_a_pair_adds_the_variances_of_its_sides() -> None:
-    forward, reverse = sweep_of_works(rng(502).normal(size=9)), sweep_of_works(rng(503).normal(2, 3, size=5))
-
-    def difference(a: Trace, b: Trace) -> float:
-        return float(a.log_ratio[:, 0].mean() - b.log_ratio[:, 0].mean())
-
-    estimate = jackknife_pair(forward, reverse, difference, "pair")
-    v = [trace.log_ratio[:, 0, 0].var(ddof=1) / trace.n_chains for trace in (forward, reverse)]
-    assert estimate.error == pytest.approx(np.sqrt(sum(v)))
-    assert estimate.dof == pytest.approx(sum(v) ** 2 / (v[0] ** 2 / 8 + v[1] ** 2 / 4))  # Welch
-    assert estimate.name == "pair"
-    with pytest.raises(CrossfadeError, match="2 chains or more"):
-        jackknife_pair(forward, reverse.take(chains=slice(0, 1)), crooks)
-
-
 def test_combine_signs_values_adds_variances_and_counts_freedom() -> None:
     first, second = Estimate(3.0, 0.3, 10), Estimate(1.0, 0.4, 5)
     total = combine([(1, first), (-1, second)], "difference")
@@ -175,51 +149,6 @@ def test_relaxation_refuses_what_it_cannot_extrapolate() -> None:
             relaxation(runs)
     with pytest.raises(CrossfadeError, match="positive errors"):
         relaxation([(100, one), (200, Estimate(1.0, 0.0, 9))])
-
-
-def test_blocks_within_one_chain_are_calibrated_under_autocorrelation() -> None:
-    """AR(1) with rho = 0.8 along the chain: nine times the variance of independent draws."""
-    honest, naive = [], []
-    for i in range(150):
-        trace = PATH.equilibrium(rng(2000 + i), TAU, 1, 3000, rho=0.8)
-        estimate = within_chain(trace, stepping_stone)
-        honest.append((estimate.value - PATH.truth) / estimate.error)
-        every = trace._replace(log_ratio=np.moveaxis(trace.log_ratio, 2, 0).reshape(3000, 4, 1), extra={})
-        weights = [np.exp(d * every.log_ratio[:, k, 0]) for k, d in enumerate(np.diff(TAU))]
-        independent = np.sqrt(sum(w.var() / w.mean() ** 2 / w.size for w in weights))
-        naive.append((estimate.value - PATH.truth) / independent)
-    assert calibrated(honest)
-    assert not calibrated(naive)
-
-
-def test_blocks_are_cut_from_every_chain_and_lengthen_with_the_autocorrelation() -> None:
-    fast = PATH.equilibrium(rng(505), TAU, 3, 1000)
-    estimate = within_chain(fast, trapezoid, "blocks")
-    assert estimate.value == trapezoid(fast)
-    assert (estimate.dof, estimate.name) == (3 * 7 - 1, "blocks")
-    each = fast.log_ratio[:, :, 1000 - 7 * 142 :].reshape(3, 4, 7, 142).mean(axis=3)
-    area = np.moveaxis(each, 1, 2).reshape(21, 4) @ (np.array([0.5, 1, 1, 0.5]) / 3)
-    assert estimate.error == pytest.approx(area.std(ddof=1) / np.sqrt(21))
-    slow = PATH.equilibrium(rng(506), TAU, 3, 5000, rho=0.97)  # a memory of 66 draws: about 7 blocks a chain
-    assert 6 <= within_chain(slow, trapezoid, n_blocks=60).dof + 1 <= 30
-    assert within_chain(fast, trapezoid, n_blocks=6).dof == 5
-
-
-def test_blocks_shorter_than_the_memory_are_refused() -> None:
-    stuck = PATH.equilibrium(rng(507), TAU, 1, 1000, rho=0.99)
-    with pytest.raises(CrossfadeError, match=r"autocorrelation time .*draw more, or run replicate chains"):
-        within_chain(stuck, trapezoid)
-    with pytest.raises(CrossfadeError, match="needs equilibrium draws, 4 or more"):
-        within_chain(PATH.sweep(rng(508), TAU, 4, 0.5), trapezoid)
-
-
-def test_effective_draws_of_an_autoregression() -> None:
-    """With s = 1 the ratio is linear in x, so its autocorrelation time is (1 + rho) / (1 - rho) = 3."""
-    trace = GaussianPath(s=1.0).equilibrium(rng(509), TAU, 4, 5000, rho=0.5)
-    np.testing.assert_allclose(effective_draws(trace), 20000 / 3, rtol=0.2)
-    ratio = trace.log_ratio.copy()
-    ratio[:, 0][ratio[:, 0] < np.median(ratio[:, 0]) - 1] = -np.inf  # ranks stand in where there is no mean
-    np.testing.assert_allclose(effective_draws(trace._replace(log_ratio=ratio)), 20000 / 3, rtol=0.25)
 
 
 def independent_sweeps(seed: int, tau: np.ndarray, rho: float = 0.0) -> Trace:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from analysis.gaussian_path import GaussianPath, sweep_of_works
-from assertions import assert_estimate, rng
+from assertions import assert_estimate, jackknife_pair, rng
 
-from crossfade.analysis import (
+from crossfade.analysis.bennett import bar_difference
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import (
     ESTIMATORS,
-    bar_difference,
     corrected_trapezoid,
     crooks,
-    jackknife,
-    jackknife_pair,
     jarzynski,
     legal,
-    plain,
     stepping_stone,
     trapezoid,
     work,
 )
+from crossfade.analysis.moments import plain
 from crossfade.types import Trace
 
 PATH = GaussianPath()

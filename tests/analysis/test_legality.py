@@ -7,7 +7,7 @@ import pytest
 from analysis.gaussian_path import GaussianPath, sweep_of_works
 from assertions import rng
 
-from crossfade.analysis import ESTIMATORS, crooks, jarzynski, legal, overlap, stepping_stone, trapezoid, work
+from crossfade.analysis.estimators import ESTIMATORS, crooks, jarzynski, legal, stepping_stone, trapezoid, work
 from crossfade.types import CrossfadeError, Trace
 
 PATH, TAU = GaussianPath(), np.array([0.0, 0.25, 0.5, 1.0])
@@ -125,11 +125,6 @@ def test_crooks_and_work() -> None:
         crooks(spoilt(forward, 0, np.inf), reverse)
     flat = sweeps()._replace(tau=np.array([0.0, 0.0, 1.0, 1.0]))
     assert np.isfinite(work(spoilt(flat, 0, -np.inf))).all()  # a step of 0 costs nothing
-
-
-def test_overlap_needs_equilibrium() -> None:
-    with pytest.raises(CrossfadeError, match="mbar: needs equilibrium draws"):
-        overlap(sweeps())
 
 
 def test_a_sweep_of_one_chain_has_a_trapezoid() -> None:

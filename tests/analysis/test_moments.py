@@ -9,15 +9,9 @@ import pytest
 from analysis.gaussian_path import GaussianPath
 from assertions import assert_estimate, rng
 
-from crossfade.analysis import (
-    controlled,
-    controlled_values,
-    corrected_trapezoid,
-    jackknife,
-    plain,
-    trapezoid,
-    within_chain,
-)
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import corrected_trapezoid, trapezoid
+from crossfade.analysis.moments import controlled, controlled_values, plain
 from crossfade.types import CrossfadeError, Trace
 
 PATH = GaussianPath()
@@ -111,9 +105,6 @@ def test_the_corrected_trapezoid_and_blocks_take_controlled_moments() -> None:
     trace = PATH.equilibrium(rng(308), np.linspace(0, 1, 9), 8, 400)
     rule = partial(corrected_trapezoid, moments=controlled)
     assert_estimate(jackknife(trace, rule), PATH.truth, max_error=0.002)
-    one = PATH.equilibrium(rng(309), np.linspace(0, 1, 9), 1, 2000)
-    with pytest.raises(CrossfadeError, match="2 chains or more"):
-        within_chain(one, rule)
 
 
 def test_refusals() -> None:

@@ -9,8 +9,8 @@ from assertions import assert_estimate, rng
 from linear_pairs import log_evidence_of_data
 from scipy import integrate, stats
 
-from crossfade.analysis import bar, jackknife, mbar
-from crossfade.analysis.errors import replicates_of
+from crossfade.analysis.errors import jackknife, replicates_of
+from crossfade.analysis.estimators import bar, mbar
 from crossfade.api import compare
 from crossfade.density.model import Model
 from crossfade.density.precision import float64

@@ -9,7 +9,8 @@ from linear_pairs import key
 from numpyro import distributions as dist
 from traps import TRAPS
 
-from crossfade.analysis import jackknife, mbar
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import mbar
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.sampling.tempering import MOST_RUNGS, Passage, advance, begin, trace_of, tune

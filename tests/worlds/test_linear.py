@@ -11,7 +11,8 @@ from assertions import assert_estimate
 from conditionals import TwoBlocksWithoutPriorTerm, WithoutPriorTerm, assert_one_go_is_block_by_block, mismatches
 from linear_pairs import KINDS, TAUS, crossed, key, log_bayes_factor, log_evidence_of_data, nested
 
-from crossfade.analysis import bar, corrected_trapezoid, jackknife, mbar, stepping_stone, trapezoid
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import bar, corrected_trapezoid, mbar, stepping_stone, trapezoid
 from crossfade.density.model import without_data
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys

@@ -15,7 +15,8 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from crossfade import compare
-from crossfade.analysis import jackknife, stepping_stone, trapezoid
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import stepping_stone, trapezoid
 from crossfade.data import load
 from crossfade.density.model import log_density, without_data
 from crossfade.paths.path import direct

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from scipy.stats import rankdata
 
-from crossfade.analysis.bennett import mbar_log_z, neighbour_overlaps, responsibilities
-from crossfade.analysis.errors import combine, effective_draws, jackknife, paper_variance
-from crossfade.analysis.estimators import FEWEST_RUNGS, estimator, ratios, require, trapezoid
-from crossfade.types import CrossfadeError, Estimate, Trace
-
-__all__ = [
-    "acceptance_by_tau",
-    "disagreement",
-    "effective_draws",
-    "hysteresis",
-    "overlap",
-    "partial_integrals",
-    "r_hat",
-    "weakest_overlap",
-]
+from crossfade.analysis.bennett import neighbour_overlaps
+from crossfade.analysis.errors import paper_variance
+from crossfade.analysis.estimators import FEWEST_RUNGS, estimator, ratios, require
+from crossfade.types import Trace
 
 
 def partial_integrals(trace: Trace) -> np.ndarray:
@@ -38,24 +24,6 @@ def acceptance_by_tau(trace: Trace, n_bins: int = 20) -> tuple[np.ndarray, np.nd
     return np.array([trace.tau[b].mean() for b in bins]), np.array([accepted[b].mean() for b in bins])
 
 
-def overlap(trace: Trace) -> np.ndarray:
-    """How far rung j claims the draws of rung i: O_ij = sum_n p_in p_jn / n_i (Klimovich et al. 2015).
-
-    p_kn is the posterior probability that draw n came from rung k under MBAR; every row sums to 1.
-    """
-    require(trace, "mbar")
-    tau, samples = ratios(trace)
-    n = np.array([len(r) for r in samples])
-    n_finite = np.array([np.isfinite(r).sum() for r in samples])
-    pooled = np.concatenate(samples)
-    log_weight = np.log(n) - mbar_log_z(tau, samples)
-    _, joint = responsibilities(pooled[np.isfinite(pooled)], tau, log_weight)
-    joint += np.diag(n - n_finite)  # an infinite ratio is possible at its own end only
-    state = np.searchsorted(tau, trace.tau)  # rungs of equal tau share the claim of their state
-    share = (trace.n_chains * trace.n_draws) / n[state]
-    return joint[np.ix_(state, state)] / n[state][:, None] * share
-
-
 def weakest_overlap(trace: Trace) -> tuple[float, float, float]:
     """Smallest overlap of two neighbouring rungs, and their tau (see neighbour_overlaps)."""
     require(trace, "bar")
@@ -63,38 +31,6 @@ def weakest_overlap(trace: Trace) -> tuple[float, float, float]:
     shared = neighbour_overlaps(tau, samples)
     k = int(np.argmin(shared))
     return shared[k], float(tau[k]), float(tau[k + 1])
-
-
-def hysteresis(
-    forward: Trace, reverse: Trace, estimator: Callable[[Trace], float] = trapezoid, name: str = "hysteresis"
-) -> Estimate:
-    """Forward minus reverse estimate, x_F + x_R as x_R has the other sign: 0 if both are in equilibrium."""
-    return combine([(1, jackknife(forward, estimator)), (1, jackknife(reverse, estimator))], name)
-
-
-def disagreement(
-    trace: Trace,
-    first: Callable[[Trace], float],
-    second: Callable[[Trace], float],
-    name: str = "disagreement",
-) -> Estimate:
-    """First minus second estimator on the same chains: the jackknife of the difference, as they correlate."""
-    return jackknife(trace, lambda part: first(part) - second(part), name)
-
-
-def r_hat(trace: Trace) -> np.ndarray:
-    """Rank-normalised split R-hat per rung: above 1.01 the chains disagree (Vehtari et al. 2021)."""
-    if not trace.equilibrium or trace.n_chains < 2 or trace.n_draws < 4:
-        raise CrossfadeError("r_hat needs equilibrium draws, 2 chains or more with 4 draws or more per rung")
-    from arviz_stats.base import array_stats  # slow to import
-
-    draws = np.moveaxis(trace.log_ratio, 1, 0).copy()  # [rung, chain, draw]
-    infinite = ~np.isfinite(draws).all(axis=(1, 2))
-    draws[infinite] = rankdata(draws[infinite], axis=None).reshape(draws[infinite].shape)  # ranks are all it needs
-    constant = (draws == draws[:, :1, :1]).all(axis=(1, 2))  # all chains agree, but 0/0 to arviz
-    value = np.ones(len(draws))
-    value[~constant] = array_stats.rhat(draws[~constant])
-    return value
 
 
 def discretisation(trace: Trace, name: str) -> float:

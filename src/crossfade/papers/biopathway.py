@@ -12,12 +12,11 @@ import jax
 import numpy as np
 import pandas
 
-from crossfade.papers import biopathway_figures
+from crossfade.papers import biopathway_figures, clock
 from crossfade.papers.jobs import Job, Rows
 from crossfade.papers.rows import AUTO, NETI_DIFF, Problem, default_method, neti_diff, two_legs
 from crossfade.papers.statistics import ratio_interval
 from crossfade.worlds import kinetics
-from crossfade.worlds.kinetics import clock
 
 TITLE = "Biopathway"
 GENES = tuple(gene for gene in clock.GENES if clock.WILDTYPE[gene] != clock.MUTANT[gene])  # the others contribute 0

@@ -10,13 +10,12 @@ import jax
 import numpy as np
 import pandas
 
-from crossfade.analysis import relaxation
 from crossfade.api import compare
 from crossfade.papers import biopathway, charts, pima, radiata
 from crossfade.papers.jobs import Job, Rows
 from crossfade.papers.radiocarbon import problem as polynomials
 from crossfade.papers.rows import NETI_DIFF, Problem, neti_diff, rows, two_legs
-from crossfade.papers.statistics import of_runs
+from crossfade.papers.statistics import of_runs, relaxation
 from crossfade.types import Estimate
 from crossfade.worlds import linear
 

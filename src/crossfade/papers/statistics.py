@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas
 from scipy.stats import f as fisher
+
+from crossfade.analysis.errors import satterthwaite
+from crossfade.types import CrossfadeError, Estimate
 
 ABOUT = ["method", "ladder", "start", "rungs", "n_iter"]
 
@@ -73,3 +78,20 @@ def pooled_ratios(summary: pandas.DataFrame) -> pandas.DataFrame:
         cost = {name: (part[name].mean() / below[name].mean()) * ratio for name in ("cpu", "evaluations")}
         found.append({**about, "at_equal_cpu": cost["cpu"], "at_equal_evaluations": cost["evaluations"]})
     return pandas.DataFrame(found)
+
+
+def relaxation(runs: Sequence[tuple[float, Estimate]], name: str = "relaxation") -> Estimate:
+    """(length, estimate) pairs, value = a + b / length, read at a (Husmeier & Schlitter 1992).
+
+    Least squares with weights 1 / error^2; the error is that of the normal equations.
+    """
+    length, value, error = np.array([(n, x.value, x.error) for n, x in runs], dtype=float).reshape(-1, 3).T
+    if len(set(length)) < 2:
+        raise CrossfadeError("relaxation extrapolates over sweep lengths: give 2 lengths or more")
+    if not (np.isfinite([length, value, error]).all() and (length > 0).all() and (error > 0).all()):
+        raise CrossfadeError("relaxation needs positive lengths and finite estimates with positive errors")
+    design = np.stack([1 / error, 1 / (length * error)], axis=1)
+    weight = np.linalg.pinv(design)[0]  # of value / error in a
+    variances = weight**2
+    dof = satterthwaite(variances, [estimate.dof for _, estimate in runs])
+    return Estimate(float(weight @ (value / error)), float(np.sqrt(variances.sum())), dof, name)

@@ -10,7 +10,8 @@ from linear_pairs import key
 from scipy import stats
 
 from crossfade import compare
-from crossfade.analysis import jackknife, trapezoid
+from crossfade.analysis.errors import jackknife
+from crossfade.analysis.estimators import trapezoid
 from crossfade.density.model import without_data
 from crossfade.paths.path import direct
 from crossfade.sampling.anneal import Schedule, anneal, chain_keys

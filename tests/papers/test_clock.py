@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crossfade.data import load
+from crossfade.papers.clock import GENES, KNOCKED_OUT, MUTANT, WILDTYPE, response
 from crossfade.types import CrossfadeError
-from crossfade.worlds.kinetics.clock import GENES, KNOCKED_OUT, MUTANT, WILDTYPE, response
 
 KEYS = [("wildtype", 1), ("wildtype", 5), ("mutant", 2)]
 
