@@ -69,8 +69,14 @@ def from_pymc(model: Any) -> Joint:
         factors={name: Jaxified(function, names, (i,), missing[i]) for i, name in enumerate(names)},
         priors={rv.name: _words(rv) for rv in model.free_RVs},
         dims={name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items() if name in supports},
-        coords={str(dim): list(labels) for dim, labels in model.coords.items() if labels is not None},
+        coords={str(dim): _labels(labels) for dim, labels in model.coords.items() if labels is not None},
     )
+
+
+def _labels(labels: Any) -> list[Any]:
+    """Numbers and texts as they are; anything else, such as dates, as text: they are stored with a result."""
+    plain = (label.item() if isinstance(label, np.generic) else label for label in labels)
+    return [label if isinstance(label, int | float | str) else str(label) for label in plain]
 
 
 def _words(rv: Any) -> str:
