@@ -83,7 +83,7 @@ def test_equilibrium(name, error):
     truth = TRUTH
     if "trapezoid" in name:
         truth = noise_free_trapezoid(trace.tau, name != "trapezoid")
-    assert_calibrated([error(part, ESTIMATORS[name]) for part in repeats(trace)], truth)
+    assert_calibrated([error(part, ESTIMATORS[name].function) for part in repeats(trace)], truth)
 
 
 def test_controlled():
@@ -94,7 +94,7 @@ def test_controlled():
 
 @pytest.mark.parametrize("name", ["trapezoid", "jarzynski"])
 def test_sweeps(name):
-    assert_calibrated([jackknife(part, ESTIMATORS[name]) for part in repeats(sweeps(2000))], TRUTH)
+    assert_calibrated([jackknife(part, ESTIMATORS[name].function) for part in repeats(sweeps(2000))], TRUTH)
 
 
 def test_crooks():
