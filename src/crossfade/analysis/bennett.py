@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import toms748
+from scipy.optimize import brentq
 from scipy.special import expit
 
 from crossfade.types import CrossfadeError
@@ -36,7 +36,7 @@ def bar_difference(forward: np.ndarray, reverse: np.ndarray) -> float:
     high = max(forward.max(), -reverse.min()) + spare
     for _ in range(60):
         if excess(low) >= 0 >= excess(high):
-            root = toms748(excess, low, high, xtol=1e-13, rtol=1e-14)
+            root = brentq(excess, low, high, xtol=1e-13, rtol=1e-14)
             return float(root + shift)
         low, high = low - 2 * spare, high + 2 * spare
         spare *= 2

@@ -222,7 +222,10 @@ def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
         said = f"The standard error is {headline.error:.2g}: this is no answer yet. Raise n_iter."
         found.append(Finding(2, said))
     gap = summary.checks.get(HYSTERESIS)
-    if gap is not None and (now := level(chance(gap), (2e-3, 1e-6))):
+    if gap is None:
+        said = "The run back was not finished, or says nothing, so nobody knows whether the chains lag behind the path."
+        found.append(Finding(1, f"{said} Run it again, or use bar or mbar."))
+    elif now := level(chance(gap), (2e-3, 1e-6)):
         said = (
             f"The run there and the run back differ by {gap.value:.3g} ({sigmas(gap)} standard errors): the chains lag "
             "behind the path, and the error bar does not know. Raise n_iter."
