@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from crossfade.analysis.mixing import mixing
-from crossfade.density.joint import as_joint, flat
+from crossfade.density.joint import as_joint
 from crossfade.density.precision import float64
-from crossfade.sampling.draws import more, run_source, starts
+from crossfade.sampling.draws import starts, warmed
 from crossfade.worlds.glm import logistic, mixed
 
 N_CHAINS, N_WARM, N_DRAWS = 32, 400, 400
@@ -32,16 +32,16 @@ def timed(function):
 
 def ours(model):
     joint = as_joint(model)
-    return lambda seed: more(run_source(joint, jax.random.key(seed), N_CHAINS, "M"), N_DRAWS // 25).draws.u
+    return lambda seed: warmed(joint, jax.random.key(seed), N_CHAINS).more(N_DRAWS).u
 
 
 def nuts(model):
     joint = as_joint(model)
-    density = flat(joint)
+    density = joint.density
 
     @jax.jit
     def run(key, first):
-        warm = blackjax.window_adaptation(blackjax.nuts, density, is_mass_matrix_diagonal=density.size > 100)
+        warm = blackjax.window_adaptation(blackjax.nuts, density, is_mass_matrix_diagonal=density.coordinates.size > 100)
 
         def chain(key, start):
             adapt, sample = jax.random.split(key)
