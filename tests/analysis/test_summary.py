@@ -155,11 +155,11 @@ def test_answers_and_checks_of_halves() -> None:
     assert found.checks[HALVES].error == pytest.approx(2 * found.headline.error)
 
 
-K = np.array([[1.0, 0.8, 0.0], [-0.3, 0.5, 0.4], [0.6, 0.2, -0.7]])  # not symmetric
+K = np.array([[1.5, 0.4, 0.0], [-0.2, 1.5, 0.3], [0.0, 0.1, 1.5]])  # not quite symmetric
 
 
 def bilinear_halves(
-    seed: int, n_groups: int = 4, size: int = 4
+    seed: int, n_groups: int = 4, size: int = 2
 ) -> tuple[tuple[Leg, ...], list[tuple[Leg, ...]], float]:
     """Halves whose readings are L_A + x_A'K x_B and L_B + x_B'K x_A, with and without each group; and their mean.
 
@@ -194,16 +194,15 @@ def test_the_covariance_of_halves_that_were_fitted_to_each_other() -> None:
     """Var(mean) = (1 + 1)/4 + |K + K'|^2 / 4; fits held fixed miss <K, K'> / 2, refitting alone counts too much."""
     truth = 0.5 + float(((K + K.T) ** 2).sum()) / 4
     fixed, honest, values = [], [], []
-    for seed in range(400):
+    for seed in range(100):
         legs, without, value = bilinear_halves(5000 + seed)
         values.append(value)
         fixed.append((1e3 * summarise_halves(legs, (), "mbar").headline.error) ** 2)
         honest.append((1e3 * summarise_halves(legs, without, "mbar").headline.error) ** 2)
-    assert np.var(values) == pytest.approx(truth, rel=0.2)
-    error = np.std(honest) / 20
-    assert (
-        abs(np.mean(honest) - truth) < 4 * error + 0.05 * truth
-    )  # a covariance below 0 is cut off, which adds a little
+    assert np.var(values) == pytest.approx(truth, rel=0.4)
+    error = np.std(honest) / 10
+    # A covariance below 0 is cut off, which adds a little.
+    assert abs(np.mean(honest) - truth) < 4 * error + 0.05 * truth
     missing = float((K * K.T).sum()) / 2
-    assert np.mean(fixed) == pytest.approx(truth - missing, abs=4 * np.std(fixed) / 20)
+    assert np.mean(fixed) == pytest.approx(truth - missing, abs=4 * np.std(fixed) / 10)
     assert abs(np.mean(fixed) - truth) > 4 * error  # the wrong twin

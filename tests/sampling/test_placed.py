@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from worlds import key, nested
+from linear_pairs import key, nested
 
 from crossfade.analysis.moments import plain
 from crossfade.density.model import without_data

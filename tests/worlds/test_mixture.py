@@ -200,7 +200,7 @@ def begin(path, n_chains):
     """Chains that start at one point, so that no prior draws need to be compiled."""
     theta = {}
     for k in (2, 3):
-        if f"z_{k}" in path.energy.common:
+        if f"z_{k}" in path.start.names:
             theta |= {f"weight_{k}": np.full(k, 1 / k), f"mean_{k}": np.zeros(k), f"precision_{k}": np.ones(k)}
             theta[f"z_{k}"] = np.zeros(len(FIVE))
     theta = {name: jnp.broadcast_to(value, (n_chains, *value.shape)) for name, value in theta.items()}

@@ -22,7 +22,7 @@ from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, NoAnswer,
 METHODS = (
     "TI-standard, TI-optimal, CTI, NETI, NETI-DIFF, NETI-DIFF-length, CTI-DIFF, AIS, Crooks, stepping-stone, BAR, MBAR"
 )
-ESTIMATORS = "trapezoid, corrected_trapezoid, stepping_stone, bar, mbar, jarzynski, controlled, crooks"
+ESTIMATORS = "trapezoid, corrected_trapezoid, stepping_stone, bar, mbar, jarzynski, crooks, controlled"
 
 
 class Commands(typer.core.TyperGroup):

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from crossfade.density.model import Model
-from crossfade.paths.path import matched
+from crossfade.paths.path import named_sharing
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import mixed
 
@@ -92,7 +92,7 @@ def test_groups_of_any_size_and_order():
 
 
 def test_all_but_one_slope_is_shared():
-    sharing = matched(*mixed.pair(20))
+    sharing = named_sharing(*mixed.pair(20))
     assert sharing.shared == ("b0", "b1", "ls", "z")
     assert (sharing.only_1, sharing.only_2, sharing.tempered) == ((), ("b2",), ())
 
