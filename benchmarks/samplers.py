@@ -41,7 +41,9 @@ def nuts(model):
 
     @jax.jit
     def run(key, first):
-        warm = blackjax.window_adaptation(blackjax.nuts, density, is_mass_matrix_diagonal=density.coordinates.size > 100)
+        warm = blackjax.window_adaptation(
+            blackjax.nuts, density, is_mass_matrix_diagonal=density.coordinates.size > 100
+        )
 
         def chain(key, start):
             adapt, sample = jax.random.split(key)

@@ -81,9 +81,13 @@ def poisson():
 
     def log_evidence(k: int) -> tuple[float, float]:
         found = minimize(lambda t: -log_joint(t, k), np.zeros(k + 2), method="BFGS")
-        t = stats.multivariate_t(found.x, found.hess_inv * 1.2, df=8, seed=k)
-        draws = t.rvs(4000)
-        weight = np.array([log_joint(own, k) for own in draws]) - t.logpdf(draws)
+        centre, scale = found.x, 2 * found.hess_inv
+        for n in (2000, 2000, 8000):  # of which the first two only find the place and the spread
+            t = stats.multivariate_t(centre, scale, df=8, seed=k)
+            draws = t.rvs(n)
+            weight = np.array([log_joint(own, k) for own in draws]) - t.logpdf(draws)
+            share = np.exp(weight - logsumexp(weight))
+            centre, scale = share @ draws, np.cov(draws.T, aweights=share)
         value = logsumexp(weight) - np.log(len(weight))
         return float(value), float(np.exp(weight - value).std() / np.sqrt(len(weight)))
 

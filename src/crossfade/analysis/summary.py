@@ -10,12 +10,14 @@ import numpy as np
 
 from crossfade.analysis.errors import Replicates, combine, of_both_sides, replicates, replicates_of
 from crossfade.analysis.estimators import ESTIMATORS, estimator, legal, ratios, stepping_stone, too_coarse
-from crossfade.analysis.weights import PARETO_K, pareto_k
+from crossfade.analysis.weights import pareto_k, weight_share
 from crossfade.analysis.which_end import slope
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 
 HYSTERESIS, SLOPE, HALVES = CHECKS = ("hysteresis", "slope", "halves")
 ONE_SIDED = ("stepping_stone", HYSTERESIS)  # averages of weights
+NO_VARIANCE = 0.5  # Pareto k of weights without a variance
+FEW = 0.2  # share of the weights that count, below which a tail cannot be told from so few
 
 
 class Summary(NamedTuple):
@@ -142,10 +144,11 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
 
 
 def _heavy_tails(trace: Trace) -> bool:
-    """Whether the weights from a rung to a neighbour, one way or the other, have tails too heavy for their mean."""
+    """Whether the weights from a rung to a neighbour, one way or the other, have no variance, so no honest error."""
     tau, samples = ratios(trace)
     steps = zip(np.diff(tau), samples[:-1], samples[1:], strict=True)
-    return any(pareto_k(d * above) > PARETO_K or pareto_k(-d * below) > PARETO_K for d, above, below in steps)
+    ways = [way[np.isfinite(way)] for d, below, above in steps for way in (d * below, -d * above)]
+    return any(weight_share(way) < FEW or pareto_k(way) > NO_VARIANCE for way in ways)
 
 
 def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:

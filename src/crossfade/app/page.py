@@ -11,6 +11,7 @@ from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
 
 STRONG, FAINT, BAD = "strong", "faint", "bad"  # how a row may stand out
 FAR_COARSER = 100  # times the answer's error: a number known so badly says nothing about the answer
+TWO_SIDED = ("bar", "mbar")
 CHECKS = {
     "hysteresis": ("both ways", "differ by {} (0 is expected)"),
     "slope": ("which end", "slope {} (1 is expected)"),
@@ -121,8 +122,18 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
 def _checks(result: Result) -> Iterator[tuple[str, str]]:
     for name, (label, words) in CHECKS.items():
         check = result.checks.get(name)
-        if check is not None and telling(check, result.log_bayes_factor):
+        if check is None or (name == "hysteresis" and _bounded(result)):
+            continue
+        if telling(check, result.log_bayes_factor):
             yield label, words.format(with_error(check))
+
+
+def _bounded(result: Result) -> bool:
+    """Whether the answer averages a bounded function of draws of both posteriors.
+
+    Averages of one side have tails that the answer has not: beside it they would look like an alarm and be none.
+    """
+    return result.about.get("method") == "auto" and result.raw_estimate.name in TWO_SIDED
 
 
 def _opinions(result: Result) -> list[Section]:
@@ -132,7 +143,8 @@ def _opinions(result: Result) -> list[Section]:
         columns += (Column("minus the answer", True),)
     rows = []
     for name, estimate in result.opinions.items():
-        if telling(estimate, result.log_bayes_factor):
+        one_sided = name == "stepping_stone" and _bounded(result)
+        if telling(estimate, result.log_bayes_factor) and not one_sided:
             gap = result.differences.get(name)
             cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
             rows.append(Row(cells[: len(columns)]))
