@@ -149,7 +149,7 @@ def main(names: list[str], n_seeds: int, fine: bool) -> None:
             for check, expected in (("hysteresis", 0.0), ("slope", 1.0)):
                 if check in result.checks:
                     own = result.checks[check]
-                    z[check].append((own.value - expected) / own.error)
+                    z[check].append((own.value - expected) / max(own.error, 1e-300))
             reasons += [f"    seed {seed}: {reason}" for reason in result.reasons]
         total += words
         scores = ", ".join(f"{key} {np.mean(np.square(own)):.2f}" for key, own in z.items() if own)

@@ -31,7 +31,11 @@ def hmc_world():
 
 @pytest.mark.parametrize(
     "world, schedule",
-    [(gibbs_world, Schedule(1, 0, 20)), (gibbs_world, Schedule(6, 3, 20)), (hmc_world, Schedule(6, 3, 20))],
+    [
+        (gibbs_world, Schedule(1, 0, 20)),
+        (gibbs_world, Schedule(6, 3, 20)),
+        pytest.param(hmc_world, Schedule(6, 3, 20), marks=pytest.mark.slow),
+    ],
 )
 def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     path, kernel = world()

@@ -313,7 +313,8 @@ def test_one_20_rung_trace_through_every_estimator():
     assert abs(plain.value - truth) > 8 * plain.error
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Without a closed form a pair takes longest to compile.
+@pytest.mark.parametrize("kind", ["scaled", "known", pytest.param("unscaled", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [nested, crossed])
 def test_gibbs_reaches_the_exact_answer_on_every_kind_of_pair(make, kind):
     pair = make(**KINDS[kind])

@@ -207,6 +207,7 @@ def begin(path, n_chains):
     return State(theta, jax.vmap(lambda theta: path.energy(theta))(theta))
 
 
+@pytest.mark.slow
 def test_runs_between_two_and_three_components_meet_the_exact_value():
     pair = mixture.model(FIVE, 2), mixture.model(FIVE, 3)
     truth = log_evidence(3) - log_evidence(2)

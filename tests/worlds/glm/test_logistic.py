@@ -98,6 +98,7 @@ def test_control_variates_cut_the_variance_of_the_integrand():
     assert before / (weight @ controlled_values(backwards).var(axis=(0, 2))) < 1.2  # scores of other draws do not
 
 
+@pytest.mark.slow
 def test_neti_diff_with_the_papers_metropolis():
     """Agrees within its own error, there and back together; its own variance formula is far too small."""
     pair = logistic.pima()
