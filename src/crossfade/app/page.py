@@ -12,6 +12,7 @@ from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
 STRONG, FAINT, BAD = "strong", "faint", "bad"  # how a row may stand out
 FAR_COARSER = 100  # times the answer's error: a number known so badly says nothing about the answer
 TWO_SIDED = ("bar", "mbar")
+COARSE_SLOPE = 0.3  # the error of a slope that tells 1 from 0 no longer
 CHECKS = {
     "hysteresis": ("both ways", "differ by {} (0 is expected)"),
     "slope": ("which end", "slope {} (1 is expected)"),
@@ -124,7 +125,8 @@ def _checks(result: Result) -> Iterator[tuple[str, str]]:
         check = result.checks.get(name)
         if check is None or (name == "hysteresis" and _bounded(result)):
             continue
-        if telling(check, result.log_bayes_factor):
+        # A slope is a pure number; a difference is measured against the answer's error.
+        if check.error < COARSE_SLOPE if name == "slope" else telling(check, result.log_bayes_factor):
             yield label, words.format(with_error(check))
 
 
