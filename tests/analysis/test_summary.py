@@ -12,6 +12,7 @@ from crossfade.analysis.summary import (
     HALVES,
     HYSTERESIS,
     SLOPE,
+    expected_error,
     reversed_trace,
     summarise,
     summarise_halves,
@@ -152,7 +153,18 @@ def test_answers_and_checks_of_halves() -> None:
     assert_estimate(found.checks[SLOPE], 1.0, max_error=0.15)
     assert_estimate(found.checks[HALVES], 0.0, max_error=0.04)
     assert_estimate(found.checks[HYSTERESIS], 0.0, max_error=0.04)
-    assert found.checks[HALVES].error == pytest.approx(2 * found.headline.error)
+    # The larger of two errors: that over chains, which the difference of the halves has too, and that of the overlap.
+    assert found.headline.error == pytest.approx(max(found.checks[HALVES].error / 2, expected_error(legs)))
+
+
+def test_the_expected_error_is_that_over_many_repeats() -> None:
+    values = [summarise_halves(halves(7000 + 2 * i), (), "mbar").headline.value for i in range(60)]
+    assert expected_error(halves(7000)) == pytest.approx(np.std(values), rel=0.3)
+    slow = [
+        own._replace(forward=NEAR.equilibrium(rng(7200 + h), ENDS, 8, 400, 0.8)) for h, own in enumerate(halves(7000))
+    ]
+    # Four times as many draws, each worth a ninth: a twin that takes them for independent would halve the error.
+    assert expected_error(tuple(slow)) > 1.2 * expected_error(halves(7000))
 
 
 K = np.array([[1.5, 0.4, 0.0], [-0.2, 1.5, 0.3], [0.0, 0.1, 1.5]])  # not quite symmetric

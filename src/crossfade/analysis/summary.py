@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.errors import Replicates, combine, of_both_sides, replicates, replicates_of
 from crossfade.analysis.estimators import ESTIMATORS, estimator, legal, ratios, stepping_stone, too_coarse
+from crossfade.analysis.mixing import mixing_at
 from crossfade.analysis.weights import pareto_k, weight_share
 from crossfade.analysis.which_end import slope
 from crossfade.types import CrossfadeError, Estimate, Leg, Trace
@@ -117,8 +119,11 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     everywhere = [*whole, *fixed[0], *fixed[1], *(half for part in again for half in part)]
     keys = [key for key in whole[0] if all(key in part for part in everywhere)]
 
-    def estimate(key: str, minus: str = "", sign: float = 1.0) -> Estimate:
-        """Of the mean of both halves where sign is 1, and of their difference where it is -1."""
+    def estimate(key: str, minus: str = "", sign: float = 1.0, least: float = 0.0) -> Estimate:
+        """Of the mean of both halves where sign is 1, and of their difference where it is -1.
+
+        `least` is the smallest error that is believed of chains with fits held fixed.
+        """
 
         def of(part: dict[str, float]) -> float:
             return part[key] - part[minus] if minus else part[key]
@@ -127,6 +132,7 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
         halves = [Replicates(v, np.array([of(part) for part in own])) for v, own in zip(values, fixed, strict=True)]
         weight = 0.5 if sign > 0 else 1.0
         found = combine([(weight, halves[0].estimate()), (sign * weight, halves[1].estimate())], key)
+        found = found._replace(error=max(found.error, least))
         moved = np.array([[of(half) for half in part] for part in again]).reshape(-1, 2)
         if sign < 0 or not len(moved):
             return found  # a covariance would only make the error of a difference smaller
@@ -138,9 +144,25 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     differences = {key: estimate(key, minus=name) for key in keys if key not in (name, *CHECKS)}
     checks = {key: estimates.pop(key) for key in CHECKS if key in estimates}
     checks[HALVES] = estimate(name, sign=-1.0)._replace(name=HALVES)
-    headline = estimates.pop(name)
+    estimates.pop(name)
+    headline = estimate(name, least=expected_error(legs))
     finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
     return Summary(headline, estimates, differences, finite)
+
+
+def expected_error(legs: tuple[Leg, ...]) -> float:
+    """Bennett's asymptotic error from overlaps and effective draws: variance (2/O - 4)/n per pair of rungs.
+
+    O is the overlap, 1/2 at best, and n the effective draws of both rungs. An error over 32 chains is itself uncertain
+    by an eighth, and one that is small by chance ends a run: so the larger of the two is taken.
+    """
+    variance = 0.0
+    for leg in legs:
+        tau, samples = ratios(leg.forward)
+        worth = [mixing_at(leg.forward, t).effective for t in tau]
+        pairs = zip(neighbour_overlaps(tau, samples), worth[:-1], worth[1:], strict=True)
+        variance += leg.sign**2 * sum(max(2 / max(o, 1e-300) - 4, 0.0) / (a + b) for o, a, b in pairs)
+    return float(np.sqrt(variance))
 
 
 def _heavy_tails(trace: Trace) -> bool:
