@@ -59,7 +59,6 @@ def test_compare_prints_the_page(sweep):
         "95 % interval",
         "for M2",
         "p(M2 | data)",
-        "both ways differ by",
         "crooks",
         "NETI-DIFF, 2,000 iterations x 8 chains, seed 0",
         "Stored in",

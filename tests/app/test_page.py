@@ -59,24 +59,32 @@ def test_the_answer_in_all_its_forms():
         "3.8466",
         "7,024 : 1 for M2",
         "0.9999, if both were equally likely before",
-        "both ways         differ by -0.010 ± 0.020 (0 is expected)",
-        "which end         slope 1.012 ± 0.021 (1 is expected)",
         "corrected trapezoid     8.900 ± 0.020\n",
         "64,000 iterations x 16 chains, seed 0, 12.3 s",
     ):
         assert expected in text, expected
     assert not text.endswith("\n") and "sigma" not in text
+    assert "expected" not in text  # all checks are passed, and the verdict says so
 
 
 def test_differences_are_shown_where_the_answer_is_in_doubt():
     assert "minus the answer" not in page(result())
     text = page(result(verdict="weak", reasons=("The error is large. Run it longer.",)))
     assert "minus the answer" in text and "0.0030 ± 0.0020" in text
+    assert "both ways         differ by -0.010 ± 0.020 (0 is expected)" in text
+    assert "which end         slope 1.012 ± 0.021 (1 is expected)" in text
 
 
 def test_numbers_that_say_nothing_are_left_out():
     vague = {"bar": Estimate(8.0, 0.82, 15.0), "mbar": Estimate(8.0, math.inf, 3.0), "crooks": Estimate(8.1, 0.80, 9.0)}
-    text = page(result(opinions=vague, checks={"hysteresis": vague["bar"], "slope": Estimate(1.0, math.nan, 1.0)}))
+    text = page(
+        result(
+            verdict="weak",
+            reasons=("Run it longer.",),
+            opinions=vague,
+            checks={"hysteresis": vague["bar"], "slope": Estimate(1.0, math.nan, 1.0)},
+        )
+    )
     assert "crooks" in text and "bar" not in text
     assert "both ways" not in text and "slope" not in text and "Checks" not in text
 

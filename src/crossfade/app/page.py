@@ -50,7 +50,8 @@ def page(result: Result) -> tuple[Section, ...]:
     parts = [Section("Models", rows=_rows(_models(result))), _verdict(result)]
     if result.verdict != DO_NOT_USE:
         parts.append(Section("Answer", rows=_rows(_answer(result), strong=("log Bayes factor", "Bayes factor"))))
-        if rows := _rows(_checks(result)):
+        # Where all checks are passed their numbers add nothing, and one of them 2 errors off would look like an alarm.
+        if result.verdict != TRUSTWORTHY and (rows := _rows(_checks(result))):
             parts.append(Section("Checks", rows=rows))
         parts += _opinions(result)
     return (*parts, Section(note=_effort(result.about)))
