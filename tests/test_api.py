@@ -146,3 +146,14 @@ def test_models_that_cannot_be_used(make, message):
 def test_settings_that_cannot_be_used(settings, message):
     with pytest.raises(CrossfadeError, match=message):
         compare(model(), model(), **settings)
+
+
+def test_a_run_can_be_stepped_by_hand():
+    pair = model(), model(dist.Normal(0.0, 3.0))
+    run = crossfade.begin(*pair, target_se=0.02, seed=3)
+    while not run.finished:
+        run = crossfade.step(run)
+    by_hand, at_once = crossfade.result_of(run), compare(*pair, target_se=0.02, seed=3)
+    assert by_hand.raw_estimate == at_once.raw_estimate and by_hand.verdict == at_once.verdict
+    with pytest.raises(CrossfadeError, match="target_se"):
+        crossfade.begin(*pair, target_se=-1.0)

@@ -1,4 +1,4 @@
-"""The questions: compare, evidence, sample, fade. The only place with defaults."""
+"""The questions: compare, evidence, sample, and a run step by step. The only place with defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, check_data, union
 from crossfade.methods import fallback, fitted
 from crossfade.methods.budget import asked
-from crossfade.methods.fitted import Say
+from crossfade.methods.fitted import Run, Say
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.types import CrossfadeError, Result
@@ -93,6 +93,28 @@ def _by_default(
         result = result._replace(sharing=joined.sharing)
     about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se}
     return result._replace(about={**about, **result.about})
+
+
+@in_float64
+def begin(
+    m1: AnyModel,
+    m2: AnyModel,
+    *,
+    target_se: float | None = None,
+    budget: float | str | None = None,
+    share: Share = None,
+    draws: tuple[Any, Any] = (None, None),
+    n_chains: int | None = None,
+    seed: int = 0,
+) -> Run:
+    """A run of the default method that has not begun: data, of which `step` makes the next state.
+
+    `while not run.finished: run = step(run)`, and `result_of(run)`; a budget of time is the caller's to keep.
+    """
+    _check_common(seed, 0.0, n_chains)
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    check_data(j1, j2)
+    return fitted.begin((j1, j2), asked(target_se, budget), seed, n_chains=n_chains, share=share, draws=draws)
 
 
 def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: float, seconds: float) -> Result:
