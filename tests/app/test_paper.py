@@ -42,14 +42,13 @@ SMALL = {
     "future": ({"future.LENGTHS": {False: (1_000, 2_000)}}, {""}),
     "runtime": ({"runtime.UNIT": 10_000}, {""}),
 }
-QUICK = "graphical"
 
 
 def test_every_experiment_is_tried():
     assert set(SMALL) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == QUICK else pytest.mark.slow) for n in NAMES])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
 def test_tables_and_figures_come_out(name, tmp_path, monkeypatch):
     settings, figures = SMALL[name]
     for target, value in settings.items():

@@ -55,6 +55,7 @@ def test_every_method_meets_the_exact_answer(name):
         assert_estimate(estimate, truth + np.log(2), max_error=10)
 
 
+@pytest.mark.slow
 def test_unequal_priors_of_a_shared_parameter():
     pair = crossed(**KINDS["scaled"])
     result = compare(*pair, method="NETI-DIFF", n_iter=4000, n_chains=16)
@@ -109,6 +110,7 @@ def test_a_short_run_that_lags_behind_warns():
     assert np.isnan(hopeless.log_bayes_factor.value) and np.isfinite(hopeless.raw_estimate.value)
 
 
+@pytest.mark.slow
 def test_a_coarse_ladder_warns():
     row = METHODS["TI-standard"]._replace(n_rungs=4)
     result = compare(*nested(**KINDS["scaled"]), method=row, n_iter=8_000, n_chains=16)

@@ -25,6 +25,7 @@ def test_runs_do_not_depend_on_their_batches(n_runs, monkeypatch):
     np.testing.assert_allclose(sweeps(path, kernel, tau, n_runs, key(2)).values, together, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_both_kinds_of_runs_find_the_exact_answer_and_a_wrong_one_does_not():
     problem = rows.Problem(*PAIR, linear.gibbs, log_bayes_factor(PAIR))
     found = rows.two_legs(problem, 8_000, (10, 20), 16, key(3)) + rows.neti_diff(problem, 8_000, 16, key(4))

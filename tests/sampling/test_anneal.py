@@ -53,7 +53,7 @@ def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     assert np.abs(other.log_ratio - whole.log_ratio).max() > 1e-3
 
 
-@pytest.mark.parametrize("world", [gibbs_world, hmc_world])
+@pytest.mark.parametrize("world", [gibbs_world, pytest.param(hmc_world, marks=pytest.mark.slow)])
 def test_chains_with_ladders_of_their_own_are_as_if_each_was_alone(world):
     path, kernel = world()
     ladders, keys, schedule = np.array([sigmoid(9), evenly(9), 1 - evenly(9)]), chain_keys(key(0), 3), Schedule(4, 2, 9)

@@ -27,7 +27,7 @@ def with_rungs(name, n_rungs):
     [
         ("numpyro", "NETI-DIFF", 1000, 0.1),
         ("numpyro", with_rungs("MBAR", 10), 1000, 0.05),
-        ("numpyro", with_rungs("TI-standard", 30), 2400, 0.15),
+        pytest.param("numpyro", with_rungs("TI-standard", 30), 2400, 0.15, marks=pytest.mark.slow),
         ("pymc", "NETI-DIFF", 1000, 0.1),
     ],
 )
@@ -55,6 +55,7 @@ def two_meanings():
     return m1, m2, second - first
 
 
+@pytest.mark.slow
 def test_one_name_with_two_meanings_is_right_in_the_table_too():
     m1, m2, truth = two_meanings()
     result = compare(m1, m2, method="NETI-DIFF", n_iter=2000, n_chains=8)

@@ -207,6 +207,7 @@ def test_the_papers_walk_leaves_exact_draws_alone_and_without_rejection_does_not
     assert stats.kstest(np.asarray(noise["x"]), stats.uniform(-1, 2).cdf).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_runs_from_mutant_to_wildtype_meet_the_exact_value():
     m1, m2 = graphical.pair(0.3)
     truth = graphical.log_bayes_factor(m1, m2)

@@ -253,6 +253,7 @@ def sweeps(pair, kernel, tau, n_chains, offset):
     return trace
 
 
+@pytest.mark.slow
 def test_neti_diff_on_radiata_with_gibbs():
     """64k iterations: a prototype measured a standard deviation of 0.032 over chains."""
     pair = linear.radiata()
@@ -273,6 +274,7 @@ def test_neti_diff_on_radiocarbon_with_gibbs(orders, truth, ceiling):
     assert_estimate(jackknife(trace, trapezoid), truth, max_error=ceiling)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["radiata", pytest.param((4, 6), marks=pytest.mark.slow)])
 def test_the_equal_length_ladder_comes_near_the_limit(name):
     """Var <= 1.3 Lambda^2 / N over 400 chains (whose variance is known to 7 %); a linear ladder is the wrong twin."""
@@ -290,6 +292,7 @@ def test_the_equal_length_ladder_comes_near_the_limit(name):
     assert ratio(evenly(n), 52) > 2.0
 
 
+@pytest.mark.slow
 def test_the_measured_ladder_is_the_exact_one():
     pair = pair_of((4, 6))
     measured = measured_length(direct(*pair), linear.gibbs(*pair), chain_keys(key(53), 16))(50)
@@ -301,6 +304,7 @@ def test_the_measured_ladder_is_the_exact_one():
     np.testing.assert_allclose(position, np.linspace(0, 1, 50), atol=0.02)
 
 
+@pytest.mark.slow
 def test_one_20_rung_trace_through_every_estimator():
     """A nested pair with vague priors: the trapezoid is off by many sigma, the others are not."""
     pair = nested(noise=linear.Noise(2.0, 1.5), prior_precision=0.01)

@@ -224,6 +224,7 @@ def test_runs_between_two_and_three_components_meet_the_exact_value():
         assert_estimate(by_stones, wrong, max_error=0.1)
 
 
+@pytest.mark.slow
 def test_a_run_from_no_data_meets_the_exact_evidence():
     m = mixture.model(FIVE, 3)
     path, kernel = direct(without_data(m), m), mixture.gibbs(without_data(m), m)

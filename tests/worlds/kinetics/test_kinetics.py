@@ -227,6 +227,7 @@ def test_wrong_twins_have_other_moments():
     assert worst(moments(nested(), kinetics.gibbs(*nested(), as_printed=True), 0.3, 42), truth) > 30
 
 
+@pytest.mark.slow
 def test_a_long_run_from_no_data_has_the_moments_of_the_power_posterior():
     m = model("a", hyper=HYPER)
     pair = without_data(m), m
