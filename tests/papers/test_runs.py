@@ -17,6 +17,7 @@ from crossfade.worlds import linear
 PAIR = nested(noise=linear.Noise(2.0, 1.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_runs", [3])
 def test_runs_do_not_depend_on_their_batches(n_runs, monkeypatch):
     path, kernel, tau = direct(*PAIR), linear.gibbs(*PAIR), sigmoid(200)

@@ -178,6 +178,7 @@ class NoRejection(Kernel):
         return self.inner((noise[0], jnp.full_like(noise[1], -jnp.inf)), state, path, tau)
 
 
+@pytest.mark.slow
 def test_the_papers_walk_leaves_exact_draws_alone_and_without_rejection_does_not():
     pair, n = CROSSED, 10_000
     path, walk = direct(*pair), graphical.metropolis(*pair)
