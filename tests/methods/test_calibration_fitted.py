@@ -27,7 +27,8 @@ def z_scores(pair, truth, target_se):
     for seed in range(N_SEEDS):
         result = compare(*pair, target_se=target_se, seed=seed)
         known = {"answer": (result.raw_estimate, truth)}
-        known |= {key: (result.checks[key], value) for key, value in (("hysteresis", 0.0), ("slope", 1.0))}
+        expected = {"hysteresis": 0.0, "slope": 1.0}  # the former where its tails allow
+        known |= {key: (result.checks[key], value) for key, value in expected.items() if key in result.checks}
         for key, (estimate, value) in known.items():
             found[key].append((estimate.value - value) / estimate.error)
     return {key: np.array(z) for key, z in found.items()}
@@ -38,7 +39,7 @@ def z_scores(pair, truth, target_se):
 def test_error_bars_over_a_hundred_seeds(name):
     for key, z in z_scores(*pairs()[name]).items():
         print(f"{name}, {key}: mean z {z.mean():+.2f}, variance {np.mean(z**2):.2f}, largest {np.abs(z).max():.2f}")
-        assert 0.7 < np.mean(z**2) < 1.4
+        assert 0.7 < np.mean(z**2) < 1.4 and len(z) > 0.8 * N_SEEDS
         # the wrong twin: errors a third too small, as those of one-sided averages were with fits held fixed
         assert not 0.7 < np.mean((1.5 * z) ** 2) < 1.4
 

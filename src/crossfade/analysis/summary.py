@@ -19,7 +19,7 @@ from crossfade.types import CrossfadeError, Estimate, Leg, Trace
 HYSTERESIS, SLOPE, HALVES = CHECKS = ("hysteresis", "slope", "halves")
 ONE_SIDED = ("stepping_stone", HYSTERESIS)  # averages of weights
 NO_VARIANCE = 0.5  # Pareto k of weights without a variance
-FEW = 0.2  # share of the weights that count, below which a tail cannot be told from so few
+FEW, MOST = 0.2, 0.8  # share of the weights that count: below, too few to tell a tail; above, no tail to tell
 
 
 class Summary(NamedTuple):
@@ -170,7 +170,9 @@ def _heavy_tails(trace: Trace) -> bool:
     tau, samples = ratios(trace)
     steps = zip(np.diff(tau), samples[:-1], samples[1:], strict=True)
     ways = [way[np.isfinite(way)] for d, below, above in steps for way in (d * below, -d * above)]
-    return any(weight_share(way) < FEW or pareto_k(way) > NO_VARIANCE for way in ways)
+    shares = [weight_share(way) for way in ways]
+    # Where nearly all weights count the same, the shape of their tail says nothing.
+    return any(s < FEW or (s < MOST and pareto_k(way) > NO_VARIANCE) for s, way in zip(shares, ways, strict=True))
 
 
 def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:
