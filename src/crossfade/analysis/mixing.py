@@ -21,11 +21,14 @@ class Mixing(NamedTuple):
     typical: float  # median effective number
 
 
+NOTHING_AGAINST = Mixing(1.0, 0, np.inf, 0, np.inf)  # where there is nothing to mix, or something else tells
+
+
 def mixing(draws: np.ndarray) -> Mixing:
     """Of draws [chain, draw, coordinate] (Vehtari et al. 2021)."""
     size = draws.shape[2]
     if size == 0:
-        return Mixing(1.0, 0, np.inf, 0, np.inf)
+        return NOTHING_AGAINST
     if len(draws) == 1:  # a chain alone is held against itself: its two halves
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
@@ -55,7 +58,7 @@ def mixing_at(trace: Trace, tau: float) -> Mixing:
     columns = trace.log_ratio[:, trace.tau == tau]
     ratio = columns.reshape(len(columns), -1)
     if (ratio == ratio[0, 0]).all():
-        return Mixing(1.0, 0, np.inf, 0, np.inf)  # the ends are equal: nothing to average
+        return NOTHING_AGAINST  # the ends are equal: nothing to average
     return mixing(np.nan_to_num(ratio, nan=np.nan, posinf=1e300, neginf=-1e300)[:, :, None])
 
 

@@ -11,6 +11,7 @@ from crossfade.types import CrossfadeError
 
 TEN_MINUTES = 600.0
 TARGET_SE = 0.05
+GROWTH = 4.0  # at most so many times more draws before the error is looked at again
 
 
 class Asked(NamedTuple):

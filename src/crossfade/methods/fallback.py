@@ -6,22 +6,19 @@ import time
 from collections.abc import Callable
 
 import jax
-import numpy as np
 
 from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_overlap, of_ratios, of_round_trips
-from crossfade.analysis.mixing import Mixing
+from crossfade.analysis.mixing import NOTHING_AGAINST
 from crossfade.analysis.summary import Summary, summarise
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
-from crossfade.methods.budget import Asked
+from crossfade.methods.budget import GROWTH, Asked
 from crossfade.sampling.tempering import Passage, Tempered, advance, begin, trace_of, tune
 from crossfade.types import Leg, Result, Sharing
 
 PILOT = 400  # steps of every rung
-GROWTH = 4.0  # at most so many times more steps before the error is looked at again
 MOST = 2**27  # numbers in MBAR's matrix, draws x rungs: a gigabyte
 N_REPLICATES = 16
-UNKNOWN = Mixing(1.0, 0, np.inf, 0, np.inf)  # of the chains the ratios tell
 
 
 @in_float64
@@ -84,7 +81,7 @@ def _result(
     findings = of_error(summary.headline, asked.target_se, stopped)
     for k, joint in enumerate(joints):
         edge = joint.coordinates.lost(u[k])
-        findings += of_chains(Chains(f"M{k + 1}", UNKNOWN, ("",), 0.0, False, edge))
+        findings += of_chains(Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge))
     findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
     about = {
         "path": f"both evidences from the priors by parallel tempering, because {why}",

@@ -25,12 +25,12 @@ from crossfade.analysis.judge import (
     of_overlap,
     of_ratios,
 )
-from crossfade.analysis.mixing import Mixing, mixing
+from crossfade.analysis.mixing import NOTHING_AGAINST, mixing
 from crossfade.analysis.summary import Summary
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share
-from crossfade.methods.budget import Asked
+from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, fitted, grown, with_rung
 from crossfade.methods.rung import allocate
 from crossfade.sampling.draws import Draws, warmed
@@ -41,10 +41,8 @@ from crossfade.types import CrossfadeError, Result
 PILOT = 4 * SEGMENT  # draws per chain before anything is decided
 N_PILOTS = 4  # times that the first draws are thrown away, at most
 SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
-GROWTH = 4.0  # at most so many times more draws before the error is looked at again
 LONGER = 4  # times that a run whose error is small enough is doubled, because its chains are not yet good enough
 MANY = 200  # coordinates above which half as many chains share the cost of warming up
-UNKNOWN = Mixing(1.0, 0, np.inf, 0, np.inf)  # of rungs between, whose ratios tell
 
 Say = Callable[[str], None]
 
@@ -253,7 +251,9 @@ def chains_of(run: Run) -> list[Chains]:
                 )
             )
     for rung in run.edge.rungs[1:-1]:
-        found.append(Chains(f"the rung at tau = {rung.tau:.3g}", UNKNOWN, run.edge.union.labels, rung.divergent))
+        found.append(
+            Chains(f"the rung at tau = {rung.tau:.3g}", NOTHING_AGAINST, run.edge.union.labels, rung.divergent)
+        )
     return found
 
 
