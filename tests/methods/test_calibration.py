@@ -13,7 +13,7 @@ from crossfade.analysis.errors import jackknife, replicates_of
 from crossfade.analysis.estimators import ESTIMATORS, crooks, trapezoid
 from crossfade.density.precision import float64
 from crossfade.papers.statistics import relaxation
-from crossfade.paths.path import direct, reverse, unconstraining
+from crossfade.paths.path import direct, reverse, union_coordinates
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.sampling.ladder import sigmoid
@@ -52,7 +52,7 @@ def few_rungs_with_scores():
         keys = chain_keys(key(1), N_REPEATS * N_CHAINS)
         schedule = Schedule(n_draws=40, n_burn=10)
         path, kernel = direct(*PAIR), linear.gibbs(*PAIR)
-        return anneal(path, kernel, sigmoid(12, 3), keys, schedule=schedule, observe=Score(unconstraining(*PAIR)))[0]
+        return anneal(path, kernel, sigmoid(12, 3), keys, schedule=schedule, observe=Score(union_coordinates(*PAIR)))[0]
 
 
 def repeats(trace):

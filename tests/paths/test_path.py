@@ -9,7 +9,7 @@ from linear_pairs import KINDS, crossed, key, nested
 
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
-from crossfade.paths.path import direct, from_no_data, named_sharing, nowhere, reparametrise, reverse, unconstraining
+from crossfade.paths.path import direct, from_no_data, named_sharing, nowhere, reparametrise, reverse, union_coordinates
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
 
@@ -123,7 +123,7 @@ def test_unconstrained_coordinates_keep_every_log_z():
     m1 = Model({"s": dist.Gamma(2.0, 1.0)}, lambda theta: -2 * theta["s"])
     m2 = Model({"s": dist.Gamma(3.0, 2.0)}, lambda theta: -0.5 * theta["s"])
     path = direct(m1, m2)
-    moved = reparametrise(path, unconstraining(m1, m2))
+    moved = reparametrise(path, union_coordinates(m1, m2))
     s = jnp.linspace(1e-9, 60, 400_001)
     u = jnp.linspace(-30, 6, 40_001)
 
@@ -132,7 +132,7 @@ def test_unconstrained_coordinates_keep_every_log_z():
 
     for tau in (0.0, 0.4, 1.0):
         flat = area(jax.vmap(lambda s, tau=tau: path.energy({"s": s}).at(tau))(s), s)
-        bent = area(jax.vmap(lambda u, tau=tau: moved.energy({"s": u}).at(tau))(u), u)
+        bent = area(jax.vmap(lambda u, tau=tau: moved.energy(u[None]).at(tau))(u), u)
         assert bent == pytest.approx(flat, abs=1e-6)
     # the wrong twin forgets log|J|
     naked = area(jax.vmap(lambda u: path.energy({"s": jnp.exp(u)}).at(1.0))(u), u)

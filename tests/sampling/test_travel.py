@@ -15,7 +15,7 @@ from crossfade.api import compare
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.methods.table import METHODS
-from crossfade.sampling.travel import Mirrored, Scaled, Whitened, _step, ways
+from crossfade.sampling.travel import _shape, ways
 
 
 def with_rungs(name, n_rungs):
@@ -69,25 +69,19 @@ def test_starts_are_posterior_draws_completed_from_the_prior():
     there, back = ways(*(as_joint(m) for m in lines.in_numpyro()), key(1))
     starts = jax.vmap(there.path.start)(jax.random.split(key(2), 2000))
     exact = lines.posterior(0, np.random.default_rng(1))["mu"].ravel()
-    assert stats.ks_2samp(np.asarray(starts["mu"]), exact).pvalue > 1e-4
-    assert stats.kstest(np.asarray(starts["b"]), stats.norm.cdf).pvalue > 1e-4
-    theta = {name: values[0] for name, values in starts.items()}
-    assert float(back.path.energy(theta).ratio) == -float(there.path.energy(theta).ratio)
+    slope, mean = np.asarray(starts).T  # in the order of their names: b, mu
+    assert stats.ks_2samp(mean, exact).pvalue > 1e-4
+    assert stats.kstest(slope, stats.norm.cdf).pvalue > 1e-4
+    assert float(back.path.energy(starts[0]).ratio) == -float(there.path.energy(starts[0]).ratio)
 
 
-def test_steps_have_the_size_of_both_ends_at_their_own_tau():
+@pytest.mark.parametrize("size", [2, 150])  # a matrix, and variances alone
+def test_steps_have_the_size_of_both_ends_at_their_own_tau(size):
     random = np.random.default_rng(3)
-    ends = [{"a": random.normal(size=4000) * sd, "b": random.normal(size=(4000, 1)) * 2} for sd in (1.0, 0.1)]
-    one = {"a": jnp.array(1.0), "b": jnp.array([0.0])}
-    step = _step(ends)
-    assert isinstance(step, Whitened)
+    shape = _shape([random.normal(size=(4000, size)) * np.array([sd] + [2] * (size - 1)) for sd in (1.0, 0.1)])
+    assert shape.vectors.ndim == (2 if size == 2 else 1)
+    back = shape.reversed()
     for tau, sd in ((0.0, 1.0), (0.5, np.sqrt(2 / 101)), (1.0, 0.1)):
-        z = np.array([[1.0, 0.0], [0.0, 1.0]])
-        moves = [step(jnp.array(tau), {"a": jnp.array(row[0]), "b": jnp.array(row[1:])}) for row in z]
-        spread = np.sqrt(sum(float(move["a"]) ** 2 for move in moves))
-        assert spread == pytest.approx(sd, rel=0.1)
-        mirrored = Mirrored(step)(jnp.array(1 - tau), one)
-        assert float(mirrored["a"]) == pytest.approx(float(step(jnp.array(tau), one)["a"]))
-    many = _step([{"a": random.normal(size=(300, 150)) * sd} for sd in (1.0, 0.1)])
-    assert isinstance(many, Scaled)
-    assert float(many(jnp.array(1.0), {"a": jnp.ones(150)})["a"].mean()) == pytest.approx(0.1, rel=0.1)
+        for own, where in ((shape, tau), (back, 1 - tau)):
+            moves = [own.spread(jnp.array(where), z) for z in np.eye(size)]
+            assert np.sqrt(sum(float(move[0]) ** 2 for move in moves)) == pytest.approx(sd, rel=0.1)

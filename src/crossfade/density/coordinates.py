@@ -14,7 +14,7 @@ from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
 
 from crossfade.density.precision import in_float64
-from crossfade.types import Array, Theta
+from crossfade.types import Array, CrossfadeError, Theta
 
 Place = tuple[tuple[int, ...], Constraint]  # the shape of a parameter and its support
 
@@ -105,6 +105,9 @@ def _inverses(coordinates: Coordinates, theta: Theta) -> Array:
 
 def coordinates(places: dict[str, Place]) -> Coordinates:
     """The unconstrained coordinates of parameters with these shapes and supports."""
+    for name, (_, support) in places.items():
+        if support.is_discrete:  # a world's own sampler may draw labels; gradients are for numbers
+            raise CrossfadeError(f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left")
     transforms = {name: biject_to(support) for name, (_, support) in places.items()}
     shapes = {name: tuple(transforms[name].inverse_shape(shape)) for name, (shape, _) in places.items()}
     return Coordinates(transforms, shapes)

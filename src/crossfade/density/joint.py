@@ -58,11 +58,6 @@ class Joint(NamedTuple):
 
     @property
     def coordinates(self) -> Coordinates:
-        for name, (_, support) in self.places.items():
-            if support.is_discrete:  # a world's own sampler may draw labels; gradients are for numbers
-                raise CrossfadeError(
-                    f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left"
-                )
         return coordinates(self.places)
 
     def without_data(self) -> Joint:
@@ -122,12 +117,12 @@ class PriorDraw(eqx.Module):
 class AnyOf(eqx.Module):
     """A start that picks one of these draws."""
 
-    draws: Theta  # [draw, ...]
+    draws: Any  # arrays [draw, ...]: by name, or one of vectors
     n_draws: int = eqx.field(static=True)
 
-    def __call__(self, key: Array) -> Theta:
+    def __call__(self, key: Array) -> Any:
         which = jax.random.randint(key, (), 0, self.n_draws)
-        return {name: jnp.asarray(values)[which] for name, values in self.draws.items()}
+        return jax.tree.map(lambda values: jnp.asarray(values)[which], self.draws)
 
 
 @in_float64

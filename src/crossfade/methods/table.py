@@ -15,7 +15,7 @@ from crossfade.density.joint import Joint
 from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, match
-from crossfade.paths.path import direct, named_sharing, reverse, unconstraining
+from crossfade.paths.path import direct, named_sharing, reverse, union_coordinates
 from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
@@ -80,11 +80,10 @@ def by_table(
         routes = [(j1.without_data(), j1, -1, "no data to M1"), (j2.without_data(), j2, +1, "no data to M2")]
     travels = []
     for i, (a, b, _, _) in enumerate(routes):
-        there, back = ways_of(
-            a, b, kernel, share if len(routes) == 1 else None, jax.random.fold_in(jax.random.key(seed), 10 + i)
-        )
+        own, start = None if row.two_legs else share, jax.random.fold_in(jax.random.key(seed), 10 + i)
+        found = ways_of(a, b, kernel, own, start, controlled=row.estimator == "controlled")
         keys = chain_keys(jax.random.fold_in(jax.random.key(seed), i), n_chains)
-        travels.append(Travel(there, back, row, n_iter, keys))
+        travels.append(Travel(*found, row, n_iter, keys))
     legs: list[Leg] = []
     for travel, (_, _, sign, leg_name) in zip(travels, routes, strict=True):
         try:
@@ -130,31 +129,21 @@ def _check(row: Method, n_iter: int, n_chains: int) -> None:
         raise CrossfadeError(f"n_iter = {n_iter} is too short for this method: give at least {least}")
 
 
-class Observed(NamedTuple):
-    """A way, and in which coordinates its scores are to be taken."""
-
-    way: Way
-    score: Score
-
-
-def ways_of(a: Joint, b: Joint, kernel: KernelFn | None, share: Share, key: Array) -> tuple[Observed, Observed]:
-    """There and back: by the kernel that was given, by that of the models' own world, or by HMC."""
+def ways_of(
+    a: Joint, b: Joint, kernel: KernelFn | None, share: Share, key: Array, *, controlled: bool = False
+) -> tuple[Way, Way, Observe]:
+    """There, back and what to record: by the kernel that was given, by that of the models' own world, or by HMC."""
     if isinstance(kernel, Kernel):
         raise CrossfadeError("kernel= takes a function of the two ends: pass kernel=lambda a, b: your_kernel")
     m1, m2 = a.model, b.model
     if m1 is None or m2 is None or (kernel is None and not _of_one_world(a, b, share)):
         if kernel is not None:
             raise CrossfadeError("kernel= is for models with a prior per parameter: leave it out, and HMC is used")
-        there, back = ways(a, b, key, share)
-        return Observed(there, Score()), Observed(back, Score())
+        return *ways(a, b, key, share), Score() if controlled else nothing
     make = kernel or m1.kernel
     assert make is not None
-    path, score = direct(a, b, share=share), Score(unconstraining(a, b)) if not _labels(a, b) else Score()
-    return Observed(Way(path, make(m1, m2)), score), Observed(Way(reverse(path), make(m2, m1)), score)
-
-
-def _labels(a: Joint, b: Joint) -> bool:
-    return any(support.is_discrete for joint in (a, b) for _, support in joint.places.values())
+    path, observe = direct(a, b, share=share), Score(union_coordinates(a, b, share)) if controlled else nothing
+    return Way(path, make(m1, m2)), Way(reverse(path), make(m2, m1)), observe
 
 
 def _of_one_world(a: Joint, b: Joint, share: Share) -> bool:
@@ -167,14 +156,15 @@ def _of_one_world(a: Joint, b: Joint, share: Share) -> bool:
 class Travel(NamedTuple):
     """How one leg is run there and back."""
 
-    there: Observed
-    back: Observed
+    there: Way
+    back: Way
+    observe: Observe
     row: Method
     n_iter: int
     keys: Array
 
     def forward(self) -> Trace:
-        (path, kernel), row = self.there.way, self.row
+        (path, kernel), row = self.there, self.row
         if row.ladder == "tangents":
             return anneal_at_tangents(path, kernel, self._n_rungs, self._own_keys(0), self._schedule)
         ladder = row.ladder if callable(row.ladder) else measured_length(path, kernel, self._own_keys(2))
@@ -183,10 +173,8 @@ class Travel(NamedTuple):
     def backward(self, tau: np.ndarray) -> Trace:
         return self._run(self.back, 1 - tau[::-1], 1)
 
-    def _run(self, observed: Observed, tau: np.ndarray, direction: int) -> Trace:
-        observe: Observe = observed.score if self.row.estimator == "controlled" else nothing
-        keys = self._own_keys(direction)
-        return anneal(*observed.way, tau, keys, schedule=self._schedule, observe=observe)[0]
+    def _run(self, way: Way, tau: np.ndarray, direction: int) -> Trace:
+        return anneal(*way, tau, self._own_keys(direction), schedule=self._schedule, observe=self.observe)[0]
 
     def _own_keys(self, direction: int) -> Array:
         return jax.vmap(lambda key: jax.random.fold_in(key, direction))(self.keys)

@@ -13,11 +13,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from numpyro.distributions import biject_to
-from numpyro.distributions.constraints import real
-from numpyro.distributions.transforms import Transform
 
-from crossfade.density.coordinates import Coordinates, Density
+from crossfade.density.coordinates import Coordinates, Density, coordinates
 from crossfade.density.joint import Joint, PriorFactor, as_joint
 from crossfade.density.model import Model, Prior, fresh, sample_in_order
 from crossfade.density.precision import in_float64
@@ -218,57 +215,38 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 class Unconstrained(eqx.Module):
-    """The path's energies in other coordinates: both ends gain log|J|, so the ratio does not change."""
+    """The energies over unconstrained vectors: both ends gain log|J|, so the ratio does not change."""
 
     energy: Callable[[Theta], Energy]
-    transforms: dict[str, Transform]
+    coordinates: Coordinates
 
-    def __call__(self, position: Theta) -> Energy:
-        theta = transformed(self.transforms, position)
-        log_jacobian = sum(
-            (
-                jnp.sum(transform.log_abs_det_jacobian(position[name], theta[name]))
-                for name, transform in self.transforms.items()
-            ),
-            jnp.zeros(()),
-        )
+    def __call__(self, u: Array) -> Energy:
+        theta, log_jacobian = self.coordinates.theta_and_jacobian(u)
         start, end = self.energy(theta)
         return Energy(start + log_jacobian, end + log_jacobian)
 
 
 class Pulled(eqx.Module):
-    """A start, taken to the new coordinates."""
+    """A start, as an unconstrained vector."""
 
     start: Callable[[Array], Theta]
-    transforms: dict[str, Transform]
+    coordinates: Coordinates
 
-    def __call__(self, key: Array) -> Theta:
-        return untransformed(self.transforms, self.start(key))
-
-
-def transformed(transforms: dict[str, Transform], position: Theta) -> Theta:
-    """theta = T(position), by name; parameters without a transform stay as they are."""
-    return {name: transforms[name](v) if name in transforms else v for name, v in position.items()}
+    def __call__(self, key: Array) -> Array:
+        return self.coordinates.inverse(self.start(key))
 
 
-def untransformed(transforms: dict[str, Transform], theta: Theta) -> Theta:
-    """position = T^-1(theta), by name."""
-    return {name: transforms[name].inv(v) if name in transforms else v for name, v in theta.items()}
+def reparametrise(path: Path, where: Coordinates) -> Path:
+    """The same path over unconstrained vectors u with theta = theta(u) and log|J| in both ends, so no Z changes."""
+    return Path(Unconstrained(path.energy, where), Pulled(path.start, where), Pulled(path.start_reverse, where))
 
 
-def reparametrise(path: Path, transforms: dict[str, Transform]) -> Path:
-    """The same path in coordinates u with theta = T(u) and log|J| in both ends, so no Z changes."""
-    return Path(
-        Unconstrained(path.energy, transforms),
-        Pulled(path.start, transforms),
-        Pulled(path.start_reverse, transforms),
-    )
-
-
-def unconstraining(*models: Model | Joint) -> dict[str, Transform]:
-    """For each parameter with a bounded support, the bijection from the real line onto it."""
-    places = {name: place for model in models for name, place in as_joint(model).places.items()}
-    return {name: biject_to(support) for name, (_, support) in places.items() if support is not real}
+def union_coordinates(m1: Model | Joint, m2: Model | Joint, share: Share = None) -> Coordinates:
+    """One unconstrained vector for all parameters of the direct path."""
+    j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
+    first, second = union_names(j1, j2, match(j1, j2, share))
+    places = {second[name]: place for name, place in j2.places.items()}
+    return coordinates(dict(sorted((places | {first[name]: place for name, place in j1.places.items()}).items())))
 
 
 class AtTheta(eqx.Module):

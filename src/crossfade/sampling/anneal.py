@@ -11,11 +11,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from numpyro.distributions.transforms import Transform
 
+from crossfade.density.coordinates import Coordinates
 from crossfade.density.precision import in_float64
-from crossfade.paths.path import Path, Unconstrained, untransformed
+from crossfade.paths.path import Path, Unconstrained
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
 
@@ -52,13 +51,13 @@ class Score(eqx.Module):
     In unconstrained coordinates, since Stein's identity fails where a density does not vanish at a boundary.
     """
 
-    transforms: dict[str, Transform] = eqx.field(default_factory=dict)
+    coordinates: Coordinates | None = None  # None: the path is already over unconstrained vectors
 
     def __call__(self, state: State, path: Path, tau: Array) -> dict[str, Array]:
-        position = untransformed(self.transforms, state.theta)
-        energy = Unconstrained(path.energy, self.transforms)
-        gradient = jax.grad(lambda position: energy(position).at(tau))(position)
-        return {"theta": ravel_pytree(position)[0], "score": ravel_pytree(gradient)[0]}
+        u, energy = state.theta, path.energy
+        if self.coordinates is not None:
+            u, energy = self.coordinates.inverse(u), Unconstrained(energy, self.coordinates)
+        return {"theta": u, "score": jax.grad(lambda u: energy(u).at(tau))(u)}
 
 
 def nothing(state: State, path: Path, tau: Array) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from crossfade.types import Array, CrossfadeError
 class Pencil(eqx.Module):
     """A_1 = (V V')^-1 and A_2 = (V diag(1/values) V')^-1, so that no rung needs a factorisation of its own."""
 
-    vectors: np.ndarray  # V [p, p]
+    vectors: np.ndarray  # V [p, p], or its diagonal [p] where parameters are many
     values: np.ndarray  # [p], positive
 
     def weights(self, tau: Array) -> Array:
@@ -21,7 +21,12 @@ class Pencil(eqx.Module):
 
     def spread(self, tau: Array, z: Array) -> Array:
         """L z with L L' = precision^-1: standard normal z becomes a draw with that covariance."""
-        return self.vectors @ (z / jnp.sqrt(self.weights(tau)))
+        whitened = z / jnp.sqrt(self.weights(tau))
+        return self.vectors @ whitened if self.vectors.ndim == 2 else self.vectors * whitened
+
+    def reversed(self) -> Pencil:
+        """The same with A_1 and A_2 exchanged: for the way back."""
+        return Pencil(self.vectors / np.sqrt(self.values), 1 / self.values)
 
     def log_det(self, tau: Array) -> Array:
         """log |(1 - tau) A_1 + tau A_2|."""
