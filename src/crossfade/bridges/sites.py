@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
@@ -19,29 +17,17 @@ from crossfade.types import Array, CrossfadeError, Theta
 Site = dict[str, Any]
 
 
-class Held:
-    """What JAX cannot trace, compared by identity: a compiled program is never served to another call's model."""
-
-    def __init__(self, function: Callable[..., Any], layout: Any, leaves: list[Any]):
-        self.function, self.layout, self.leaves = function, layout, leaves
-
-
-ARRAY = object()  # where an array goes among the held arguments
-
-
 class Program(eqx.Module):
     """The user's model with its arguments: arrays are data of the compiled program, the rest is part of it."""
 
-    arrays: list[Array]
-    held: Held = eqx.field(static=True)
+    arrays: list[Array | None]  # None: another argument
+    # Compared by identity: a compiled program is never served to another call's model.
+    function: Callable[[Any], Any] = eqx.field(static=True)
 
     def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
         """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
-        arrays = iter(self.arrays)
-        leaves = [next(arrays) if leaf is ARRAY else leaf for leaf in self.held.leaves]
-        args, kwargs = jax.tree.unflatten(self.held.layout, leaves)
-        model = handlers.substitute(handlers.seed(self.held.function, seed), data=theta)
-        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(*args, **kwargs)
+        model = handlers.substitute(handlers.seed(self.function, seed), data=theta)
+        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(self.arrays)
 
     def distribution(self, name: str, theta: Theta) -> Distribution:
         """The distribution of one site; nothing behind it is run."""
@@ -123,33 +109,6 @@ def log_prob(site: Site) -> Array:
     return site["fn"].log_prob(site["value"])
 
 
-class Response(NamedTuple):
-    """An observed site in numbers."""
-
-    value: Array
-    kept: Array
-    inside: Array
-
-
-def response(site: Site) -> Response:
-    return Response(jnp.asarray(site["value"]), kept(site), inside(site))
-
-
-def flattened(responses: dict[str, Response]) -> np.ndarray:
-    """All values that count, sites in the order of their names: what two models must have in common."""
-    parts = [np.asarray(value, float)[np.asarray(kept)] for _, (value, kept, _) in sorted(responses.items())]
-    return np.concatenate([np.ravel(part) for part in parts])
-
-
-def check_response(name: str, distribution: str, found: Response, *, moves: bool) -> None:
-    """No value that counts is outside of the support, unless a parameter may move the support there."""
-    if not moves and not np.all(found.inside):
-        raise CrossfadeError(
-            f"observed values of {name!r} are missing, or impossible under {distribution}: drop or mask them, or "
-            "choose another distribution"
-        )
-
-
 def check(site: Site) -> None:
     """A refusal of what has no known normalisation, or is not there to be integrated over."""
     name, kind = site.get("name"), site["type"]
@@ -210,7 +169,7 @@ def _check_observed(site: Site) -> None:
             f"the observed site {site['name']!r} is scaled, so its likelihood is no probability of the data and a "
             "Bayes factor has no meaning: take the scale away"
         )
-    shape, value = jnp.shape(site["fn"].log_prob(site["value"])), jnp.shape(site["value"])
+    shape, value = jnp.shape(log_prob(site)), jnp.shape(site["value"])
     if shape != value[: len(value) - site["fn"].event_dim]:
         raise CrossfadeError(
             f"the values of {site['name']!r} have shape {value} and their log densities {shape}, so that values count "
