@@ -12,6 +12,7 @@ from crossfade.types import CrossfadeError
 if TYPE_CHECKING:
     import pandas
 
+FAMILIES = ("gaussian", "logistic", "poisson")
 SCALINGS = ("standardise", "centre", "raw")
 INTERCEPT = "Intercept"  # formulaic's name for the column of ones
 
@@ -25,27 +26,27 @@ class Design(NamedTuple):
     scale: str  # what was done to the columns, for people
 
 
-def read(
-    table: pandas.DataFrame, formula_1: str, formula_2: str, *, scaling: str, family: str
-) -> tuple[Design, Design]:
+def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str) -> list[Design]:
     """The designs of two formulas with one response, on the same rows and the same scale."""
+    if family not in FAMILIES:
+        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
     if scaling not in SCALINGS:
         raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
-    parsed = [_parse(formula_1, "formula 1"), _parse(formula_2, "formula 2")]
-    response, other = (str(formula.lhs) for formula in parsed)
+    parsed = {which: _parse(text, which) for which, text in (("formula 1", formula_1), ("formula 2", formula_2))}
+    response, other = (str(formula.lhs) for formula in parsed.values())
     if response != other:
         raise CrossfadeError(
             f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
             "explanations of the same data, so give both formulas one response"
         )
-    used = sorted({str(name) for formula in parsed for name in formula.required_variables if name != "."})
+    used = sorted({str(name) for formula in parsed.values() for name in formula.required_variables if name != "."})
     _check_columns(table, used)
     _check_response(table, response)
 
-    y, columns_1, names_1 = _matrices(parsed[0], table, "formula 1")
-    _, columns_2, names_2 = _matrices(parsed[1], table, "formula 2")
+    both = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
+    (y, _, names_1), (_, _, names_2) = both.values()
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
     _check_range(y, response, family)
@@ -54,17 +55,16 @@ def read(
             f"both formulas have the same columns ({', '.join(names_1)}), so the Bayes factor is 1: "
             "change one of them (in a formula x**2 means x; the square of x is written I(x**2))"
         )
-    _check_design(columns_1, names_1, "formula 1")
-    _check_design(columns_2, names_2, "formula 2")
+    for which, (_, columns, names) in both.items():
+        _check_design(columns, names, which)
+    if family == "gaussian" and "variance" in (*names_1, *names_2):
+        raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
 
     centred = scaling != "raw" and INTERCEPT in names_1 and INTERCEPT in names_2
     said = _describe(scaling, centred, family)
     if scaling == "standardise" and family == "gaussian":
         y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
-    return (
-        Design(y, _scale(columns_1, names_1, scaling, centred), names_1, said),
-        Design(y, _scale(columns_2, names_2, scaling, centred), names_2, said),
-    )
+    return [Design(y, _scale(own, names, scaling, centred), names, said) for _, own, names in both.values()]
 
 
 def _parse(formula: str, which: str) -> Any:
