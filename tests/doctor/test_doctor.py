@@ -14,7 +14,7 @@ from scipy.special import beta
 
 from crossfade import check
 from crossfade.api import sample
-from crossfade.app import checkup as checkups
+from crossfade.app.page import of_checkup
 from crossfade.app.terminal import show
 from crossfade.bridges.log_joint import from_log_joint, from_numpy_log_joint
 from crossfade.density.joint import as_joint
@@ -85,7 +85,7 @@ def test_a_healthy_pair_passes_everything(capsys):
     assert ("both", "same data") in names and ("both", "two ways") in names
     assert not any("not checked" in found.message for found in checkup.findings)
     assert "M2: placebo" in said
-    show(*checkups.page(checkup))
+    show(*of_checkup(checkup))
     assert "Findings: 14 fine." in capsys.readouterr().out
 
 

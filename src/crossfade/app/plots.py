@@ -193,9 +193,8 @@ def _draw_leg(axis: Any, leg: Leg, colour: str, shift: float) -> None:
 def _moments(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """tau, mean and standard deviation of the finite ratios at each rung, or in bins where there are many."""
     rungs = np.unique(trace.tau)
-    parts = [rungs] if len(rungs) == 1 else np.array_split(rungs, min(len(rungs), MANY))
     rows = []
-    for part in parts:
+    for part in np.array_split(rungs, min(len(rungs), MANY)):
         ratio = trace.log_ratio[:, np.isin(trace.tau, part)]
         ratio = ratio[np.isfinite(ratio)]
         if ratio.size:

@@ -34,7 +34,9 @@ def dataset(draws: Posterior, dims: dict[str, Sequence[str]], coords: dict[str, 
     import xarray
 
     names = variable_names(draws)
-    labels: dict[str, Any] = {axis: np.arange(n) for axis, n in zip(AXES, _shape(draws), strict=False)}
+    labels: dict[str, Any] = {
+        axis: np.arange(n) for axis, n in zip(AXES, np.shape(next(iter(draws.values()))), strict=False)
+    }
     sizes: dict[str, int] = {}
     variables = {}
     for name, values in draws.items():
@@ -78,7 +80,3 @@ def _labels(given: Sequence[Any]) -> np.ndarray:
     if all(isinstance(label, int | float) for label in given):
         return np.array(given)
     return np.array([str(label) for label in given], dtype=object)
-
-
-def _shape(draws: Posterior) -> tuple[int, ...]:
-    return np.shape(next(iter(draws.values())))
