@@ -107,32 +107,22 @@ def load_model(text: str, which: str) -> Any:
         return model
     if not callable(found):
         raise CrossfadeError(f"{text} is a {type(found).__name__}: name a model, or a function that makes one")
-    made, n_sites = _called(found, text)
-    if n_sites == 0:
-        if (model := _as_model(made)) is not None:
-            return model
-        raise CrossfadeError(f"{text}() gave a {type(made).__name__}: return a model, or write a NumPyro model")
-    from crossfade.bridges.numpyro import from_numpyro
-
-    return from_numpyro(found)
-
-
-def _called(function: Any, text: str) -> tuple[Any, int]:
-    """What a function without arguments returns, and how many NumPyro sites it has."""
     from numpyro.handlers import seed, trace
 
     returned: list[Any] = []
-
-    def model() -> None:
-        returned.append(function())
-
     try:
-        sites = trace(seed(model, 0)).get_trace()
+        sites = trace(seed(lambda: returned.append(found()), 0)).get_trace()
     except CrossfadeError:
         raise
     except Exception as error:
         raise CrossfadeError(f"{text}() failed: {type(error).__name__}: {error}") from error
-    return returned[0], len(sites)
+    if sites:
+        from crossfade.bridges.numpyro import from_numpyro
+
+        return from_numpyro(found)
+    if (model := _as_model(returned[0])) is not None:
+        return model
+    raise CrossfadeError(f"{text}() gave a {type(returned[0]).__name__}: return a model, or write a NumPyro model")
 
 
 def _as_model(found: Any) -> Any:

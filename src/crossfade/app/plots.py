@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 COLOURS, INK, GREY, PALE = ("#1f6f8b", "#e07a3f", "#6a994e"), "#2b2b2b", "#9a9a9a", "#c8c8c8"
 MANY = 60  # rungs above which they are averaged in bins
-STYLE: Any = {"font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK}
+STYLE: Any = {
+    "font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK, "axes.spines.top": False,
+    "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5,
+}  # fmt: skip
 
 
 @contextmanager
@@ -67,7 +70,7 @@ def plot_sensitivity(sensitivity: Sensitivity, path: str | Path) -> None:
         _titled(axis, f"How the answer depends on the prior of {sensitivity.name}", _as_asked(axis, sensitivity))
         axis.set_xticks(*_ticks(factors))
         axis.minorticks_off()
-        axis.legend(frameon=False, fontsize=9.5)
+        axis.legend()
 
 
 def _limits(low: np.ndarray, high: np.ndarray, doubtful: np.ndarray) -> tuple[float, float]:
@@ -128,7 +131,6 @@ def _titled(axis: Any, title: str, below: str = "") -> None:
     axis.annotate(
         "\n".join(lines), (0, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points", fontsize=9.5
     )
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def plot_path(result: Result, path: str | Path) -> None:
@@ -159,7 +161,7 @@ def plot_path(result: Result, path: str | Path) -> None:
         gap_axis.set_xlim(-0.04, 1.04)
         axis.set_ylabel("log ratio" + (" of M2 to M1" if one_path else "") + "\n(mean ± sd of the draws)")
         _titled(axis, "Log ratio along the path" + (" from M1 to M2" if one_path else "s"))
-        axis.legend(frameon=False, fontsize=9.5)
+        axis.legend()
 
 
 def overlaps_of(trace: Trace) -> list[tuple[float, float, float]]:
@@ -215,4 +217,3 @@ def _draw_overlaps(axis: Any, legs: list[Leg], overlaps: list[list[tuple[float, 
     axis.axhline(0.1, color=COLOURS[1], linewidth=1, linestyle=(0, (2, 2)))
     axis.set(ylim=(0, 0.62), yticks=[0, 0.1, 0.5], ylabel="overlap of\nneighbours")
     axis.set_yticklabels(["0", "weak: 0.1", "best: 0.5"])
-    axis.spines[["top", "right"]].set_visible(False)

@@ -106,18 +106,14 @@ def _to_tree(result: Result) -> xarray.DataTree:
     for i, leg in enumerate(result.legs):
         nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
         for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
-            if trace is None:
-                continue
-            nodes[f"/leg_{i}/{direction}"] = xarray.Dataset(
-                {name: (dims, getattr(trace, name)) for name, dims in TRACE.items()},
-                attrs={"equilibrium": int(trace.equilibrium)},
-            )
-            nodes[f"/leg_{i}/{direction}/extra"] = xarray.Dataset(
-                {
-                    name: (("chain", "rung", "draw", *(f"{name}_{j}" for j in range(value.ndim - 3))), value)
+            if trace is not None:
+                arrays = {name: (dims, getattr(trace, name)) for name, dims in TRACE.items()}
+                extra = {
+                    name: ((*TRACE["log_ratio"], *(f"{name}_{j}" for j in range(value.ndim - 3))), value)
                     for name, value in trace.extra.items()
                 }
-            )
+                own = xarray.Dataset(arrays, attrs={"equilibrium": int(trace.equilibrium)})
+                nodes |= {f"/leg_{i}/{direction}": own, f"/leg_{i}/{direction}/extra": xarray.Dataset(extra)}
     return xarray.DataTree.from_dict(nodes)
 
 
@@ -133,8 +129,7 @@ def _digest(result: Result, said: Any) -> str:
     """SHA-256 of everything in a run: one flipped bit anywhere is noticed."""
     digest = hashlib.sha256(json.dumps(said, default=_plain, sort_keys=True).encode())
     for trace in (trace for leg in result.legs for trace in (leg.forward, leg.reverse) if trace is not None):
-        arrays = [trace.tau, trace.log_ratio, trace.acceptance, *(trace.extra[name] for name in sorted(trace.extra))]
-        for array in arrays:
+        for array in (*trace[:3], *(trace.extra[name] for name in sorted(trace.extra))):
             digest.update(f"{array.dtype}{array.shape}{trace.equilibrium}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     for draws in result.draws:

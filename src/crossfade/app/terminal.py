@@ -91,8 +91,8 @@ def _part(section: Section) -> Group:
 
 
 def _table(section: Section) -> Table:
-    titles, has_titles = section.columns, any(section.columns)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=has_titles)
+    titles = section.columns
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=any(titles))
     for i, title in enumerate(titles):
         table.add_column(
             _plain(title),

@@ -28,6 +28,8 @@ class Design(NamedTuple):
 
 def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str) -> list[Design]:
     """The designs of two formulas with one response, on the same rows and the same scale."""
+    from pandas.api.types import is_numeric_dtype
+
     if family not in FAMILIES:
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
     if scaling not in SCALINGS:
@@ -43,8 +45,12 @@ def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: 
         )
     used = sorted({str(name) for formula in parsed.values() for name in formula.required_variables if name != "."})
     _check_columns(table, used)
-    _check_response(table, response)
-
+    name = response.strip("`")  # an expression such as log(y) is looked at later
+    if name in table.columns and not is_numeric_dtype(table[name]):
+        raise CrossfadeError(
+            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
+            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
+        )
     both = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
     (y, _, names_1), (_, _, names_2) = both.values()
     if len(set(y)) == 1:
@@ -114,18 +120,6 @@ def _check_columns(table: pandas.DataFrame, used: list[str]) -> None:
             )
 
 
-def _check_response(table: pandas.DataFrame, response: str) -> None:
-    """The response is a number in every row; an expression such as log(y) is looked at later."""
-    import pandas
-
-    name = response.strip("`")
-    if name in table.columns and not pandas.api.types.is_numeric_dtype(table[name]):
-        raise CrossfadeError(
-            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
-            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
-        )
-
-
 def _check_range(y: np.ndarray, response: str, family: str) -> None:
     """The response is something the family can produce; only the gaussian can produce any number."""
     if family == "logistic" and not set(y) <= {0, 1}:
@@ -180,21 +174,17 @@ def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> No
             f"{which} has {n_columns} column{'s' * (n_columns > 1)} but the table only {n_rows} "
             f"row{'s' * (n_rows > 1)}: it needs at least {max(n_columns, 2)}"
         )
-    kept: list[int] = []
-    unit = columns / np.linalg.norm(columns, axis=0)
-    if INTERCEPT in names:
-        spread = columns - columns.mean(axis=0) * np.array([name != INTERCEPT for name in names])
-        unit = spread / np.linalg.norm(spread, axis=0)
-    for j, name in enumerate(names):
-        if kept:
-            weights = np.linalg.lstsq(unit[:, kept], unit[:, j], rcond=None)[0]
-            if np.linalg.norm(unit[:, j] - unit[:, kept] @ weights) < 1e-9:
-                said_by = [names[k] for k, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6]
-                raise CrossfadeError(
-                    f"{which} is collinear: {name!r} is a linear combination of "
-                    f"{', '.join(repr(other) for other in said_by)}; leave one of them out"
-                )
-        kept.append(j)
+    centred = INTERCEPT in names
+    unit = columns - columns.mean(axis=0) * np.array([centred and name != INTERCEPT for name in names])
+    unit /= np.linalg.norm(unit, axis=0)
+    for j in range(1, n_columns):
+        weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
+        if np.linalg.norm(unit[:, j] - unit[:, :j] @ weights) < 1e-9:
+            said_by = [repr(other) for other, weight in zip(names, weights, strict=False) if abs(weight) > 1e-6]
+            raise CrossfadeError(
+                f"{which} is collinear: {names[j]!r} is a linear combination of {', '.join(said_by)}; leave one of "
+                "them out"
+            )
 
 
 def _scale(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: bool) -> np.ndarray:
@@ -223,6 +213,5 @@ def _counted(rows: np.ndarray, one: str, many: str = "") -> str:
 def _seen(values: Any) -> str:
     """The first few distinct values, as one would type them."""
     distinct = list(dict.fromkeys(np.asarray(values).tolist()))
-    return ", ".join(f"{v:g}" if isinstance(v, float) else repr(v) for v in distinct[:5]) + (
-        ", ..." if len(distinct) > 5 else ""
-    )
+    shown = [f"{value:g}" if isinstance(value, float) else repr(value) for value in distinct[:5]]
+    return ", ".join([*shown, *(["..."] if len(distinct) > 5 else [])])
