@@ -88,9 +88,9 @@ def _sides(axis: Any) -> None:
     """Which side of 0 is whose, where 0 is in the picture."""
     bottom, top = axis.get_ylim()
     if bottom < 0 < top:
-        words = {"size": 9, "color": GREY, "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axis.annotate("for M2", (1, 0), xytext=(4, 4), **words, annotation_clip=False)
-        axis.annotate("for M1", (1, 0), xytext=(4, -11), **words, annotation_clip=False)
+        where: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "annotation_clip": False}
+        for words, y in (("for M2", 4), ("for M1", -11)):
+            axis.annotate(words, (1, 0), xytext=(4, y), size=9, color=GREY, **where)
 
 
 def _mark_flip(axis: Any, flip: float, rising: bool) -> None:
@@ -138,13 +138,12 @@ def plot_path(result: Result, path: str | Path) -> None:
     legs = [leg for leg in result.legs if len(leg.forward.tau) > 1]
     if not legs:
         raise CrossfadeError("the result has no path to draw: it holds no draws of 2 rungs or more")
-    overlaps = [overlaps_of(leg.forward) for leg in legs]
-    below = any(len(gaps) for gaps in overlaps)
+    overlaps = [gap for leg in legs for gap in overlaps_of(leg.forward)]
     one_path = np.isclose(sum(leg.sign for leg in legs), 1) and all(leg.sign > 0 for leg in legs)
-    with figure_to(path, (7.2, 5.6 if below else 4.2)) as figure:
-        if below:
+    with figure_to(path, (7.2, 5.6 if overlaps else 4.2)) as figure:
+        if overlaps:
             axis, gap_axis = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-            _draw_overlaps(gap_axis, legs, overlaps)
+            _draw_overlaps(gap_axis, overlaps)
         else:
             axis = gap_axis = figure.subplots()
         for k, leg in enumerate(legs):
@@ -204,16 +203,15 @@ def _moments(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.array(rows).T)
 
 
-def _draw_overlaps(axis: Any, legs: list[Leg], overlaps: list[list[tuple[float, float, float]]]) -> None:
+def _draw_overlaps(axis: Any, overlaps: list[tuple[float, float, float]]) -> None:
     """A bar per gap, as wide as the gap, with the weakest of the legs written on it."""
     by_gap: dict[tuple[float, float], float] = {}
-    for gaps in overlaps:
-        for start, end, shared in gaps:
-            by_gap[start, end] = min(shared, by_gap.get((start, end), 1.0))
+    for start, end, shared in overlaps:
+        by_gap[start, end] = min(shared, by_gap.get((start, end), 1.0))
     for (start, end), shared in by_gap.items():
         axis.bar((start + end) / 2, shared, end - start, color=GREY, alpha=0.35, edgecolor="white", linewidth=1)
         if end - start > 0.06:
             axis.text((start + end) / 2, shared + 0.02, f"{shared:.2g}", ha="center", fontsize=9.5)
     axis.axhline(0.1, color=COLOURS[1], linewidth=1, linestyle=(0, (2, 2)))
-    axis.set(ylim=(0, 0.62), yticks=[0, 0.1, 0.5], ylabel="overlap of\nneighbours")
-    axis.set_yticklabels(["0", "weak: 0.1", "best: 0.5"])
+    axis.set(ylim=(0, 0.62), ylabel="overlap of\nneighbours")
+    axis.set_yticks([0, 0.1, 0.5], ["0", "weak: 0.1", "best: 0.5"])

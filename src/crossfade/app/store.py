@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossfade import __version__
-from crossfade.app.tree import MODELS, datasets
+from crossfade.app.tree import GROUPS, datasets
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def _to_tree(result: Result) -> xarray.DataTree:
         {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
         attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__, "digest": digest},
     )
-    nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
-    nodes |= {f"/{model}/posterior": data for model, data in datasets(result).items()}
+    nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result), **datasets(result)}
     for i, leg in enumerate(result.legs):
         nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
         for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
@@ -165,7 +164,7 @@ def _from_tree(tree: xarray.DataTree) -> tuple[Result, Any]:
         node = tree[f"leg_{i}"]
         reverse = _trace(node["reverse"]) if "reverse" in node.children else None
         legs.append(Leg(str(node.attrs["name"]), float(node.attrs["sign"]), _trace(node["forward"]), reverse))
-    groups = [f"/{model}/posterior" for model in MODELS] if format_ > 2 else ["/posterior_1", "/posterior_2"]
+    groups = GROUPS if format_ > 2 else ("/posterior_1", "/posterior_2")
     found = [tree[group].data_vars.values() if group in tree.groups else () for group in groups]
     draws_1, draws_2 = ({str(data.attrs["parameter"]): data.values for data in own} for own in found)
     result = Result(

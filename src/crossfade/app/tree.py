@@ -12,7 +12,7 @@ from crossfade.types import Posterior, Result
 if TYPE_CHECKING:
     import xarray
 
-MODELS = ("M1", "M2")
+GROUPS = ("/M1/posterior", "/M2/posterior")
 AXES = ("chain", "draw")
 
 
@@ -20,13 +20,13 @@ def posteriors(result: Result) -> xarray.DataTree:
     """`["M1"]` and `["M2"]`, each with a group `posterior`; a model without draws is left out."""
     import xarray
 
-    return xarray.DataTree.from_dict({f"/{model}/posterior": data for model, data in datasets(result).items()})
+    return xarray.DataTree.from_dict(datasets(result))
 
 
 def datasets(result: Result) -> dict[str, xarray.Dataset]:
-    """The draws of each model that has any."""
+    """The draws of each model that has any, by group."""
     dims, coords = result.about.get("dims") or {}, result.about.get("coords") or {}
-    return {model: dataset(draws, dims, coords) for model, draws in zip(MODELS, result.draws, strict=True) if draws}
+    return {group: dataset(draws, dims, coords) for group, draws in zip(GROUPS, result.draws, strict=True) if draws}
 
 
 def dataset(draws: Posterior, dims: dict[str, Sequence[str]], coords: dict[str, Sequence[Any]]) -> xarray.Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -17,18 +18,14 @@ from crossfade.types import Array, CrossfadeError, Theta
 STEP = float(np.finfo(float).eps) ** (1 / 3)
 
 
+@dataclass(eq=False)
 class Host:
     """The user's functions of NumPy arrays; compared by identity, so that nobody else's program is served."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        gradient: Callable[[Any], Any] | None,
-        shapes: dict[str, tuple[int, ...]],
-        bare: bool,
-    ):
-        self.function, self.gradient, self.shapes = function, gradient, shapes
-        self.bare = bare  # the functions take one array, not a dict
+    function: Callable[[Any], Any]
+    gradient: Callable[[Any], Any] | None
+    shapes: dict[str, tuple[int, ...]]
+    bare: bool  # the functions take one array, not a dict
 
     def value(self, theta: Theta) -> float:
         found = self._call(self.function, theta, "the log joint")

@@ -94,13 +94,13 @@ def _read(
 
     def look(program: Program) -> None:
         for name, site in program.run({}, visit=sites.check).items():
-            if sites.is_latent(site):
+            if sites.is_observed(site):
+                observed[name] = None
+            elif site["type"] == "sample":
                 theta[name] = jax.ShapeDtypeStruct(jnp.shape(site["value"]), float)
                 plates = sorted(site["cond_indep_stack"], key=lambda plate: plate.dim)
                 if plates and len(plates) == len(theta[name].shape):  # they are all of its dimensions
                     dims[name] = tuple(str(plate.name) for plate in plates)
-            elif sites.is_observed(site):
-                observed[name] = None
 
     try:
         program = Program(jax.tree.map(jnp.asarray, arrays), lambda arrays: called(eqx.combine(arrays, rest)))

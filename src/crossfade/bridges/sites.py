@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
-from numpyro.primitives import Messenger
 
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -27,7 +26,8 @@ class Program(eqx.Module):
     def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
         """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
         model = handlers.substitute(handlers.seed(self.function, seed), data=theta)
-        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(self.arrays)
+        # A visit is from outside of all handlers, where plates have done their work; its None hides nothing.
+        return handlers.trace(handlers.block(model, hide_fn=visit) if visit else model).get_trace(self.arrays)
 
     def distribution(self, name: str, theta: Theta) -> Distribution:
         """The distribution of one site; nothing behind it is run."""
@@ -39,35 +39,16 @@ class Program(eqx.Module):
         try:
             self.run(theta, visit=stop)
         except _Reached as reached:
-            return whole(reached.site)
+            return whole(reached.args[0])
         raise CrossfadeError(f"the model has no site {name!r} for some values of its parameters: give it one for all")
 
 
 class _Reached(BaseException):
     """Not an Exception, so that a model which catches those does not catch this."""
 
-    def __init__(self, site: Site):
-        super().__init__()
-        self.site = site
-
-
-class _Visited(Messenger):
-    """Shows every site from outside of all handlers, where plates have done their work."""
-
-    def __init__(self, model: Callable[..., Any], visit: Callable[[Site], None]):
-        super().__init__(model)
-        self.visit = visit
-
-    def process_message(self, msg: Any) -> None:
-        self.visit(msg)
-
 
 def is_observed(site: Site) -> bool:
     return site["type"] == "sample" and bool(site["is_observed"])
-
-
-def is_latent(site: Site) -> bool:
-    return site["type"] == "sample" and not site["is_observed"]
 
 
 def whole(site: Site) -> Distribution:
@@ -128,10 +109,10 @@ def check(site: Site) -> None:
             f"{name!r} is a numpyro.factor, which has no known normalisation: write it as an observed distribution, "
             "or use from_log_joint if you know that the joint is normalised"
         )
-    if is_latent(site):
-        _check_latent(site, inner)
-    else:
+    if site["is_observed"]:
         _check_observed(site)
+    else:
+        _check_latent(site, inner)
 
 
 def _check_latent(site: Site, inner: Distribution) -> None:
