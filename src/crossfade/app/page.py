@@ -69,37 +69,33 @@ def _rows(pairs: Iterable[tuple[str, str]], strong: tuple[str, ...] = ()) -> tup
 
 
 def _verdict(result: Result) -> Section:
-    lines = result.reasons or (_nothing_wrong(result),)
-    if result.verdict == DO_NOT_USE:
-        lines = (*lines, NO_NUMBER)
-    return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
-
-
-def _nothing_wrong(result: Result) -> str:
     # Only a run that went from one posterior straight to the other has seen them overlap.
     straight = result.legs and all(
         leg.sign > 0 and leg.forward.equilibrium and set(leg.forward.tau) == {0, 1} for leg in result.legs
     )
     overlap = ", the two posteriors overlap," if straight else ""
-    return f"The chains agree{overlap} and every check is passed."
+    lines = result.reasons or (f"The chains agree{overlap} and every check is passed.",)
+    if result.verdict == DO_NOT_USE:
+        lines = (*lines, NO_NUMBER)
+    return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
 
 
 def _models(result: Result) -> Iterator[tuple[str, str]]:
     about, sharing = result.about, result.sharing
-    for model in ("M1", "M2"):
-        if model in about:
-            yield model, str(about[model])
+    yield from _told(about, "M1", "M2")
     for label, names in (("shared", sharing.shared), ("only in M1", sharing.only_1), ("only in M2", sharing.only_2)):
         yield label, ", ".join(names) or "nothing"
     yield from _list("not shared", sharing.apart)
     if sharing.tempered:
         yield "priors differ", f"of {', '.join(sharing.tempered)}, which both models have"
-    for label in ("data", "scale"):
-        if label in about:
-            yield label, str(about[label])
+    yield from _told(about, "data", "scale")
     yield from _list("note", about.get("notes", ()))
     if priors := about.get("prior") or "; ".join(f"{k} ~ {v}" for k, v in about.get("priors", {}).items()):
         yield "priors", str(priors)
+
+
+def _told(about: dict[str, Any], *labels: str) -> Iterator[tuple[str, str]]:
+    return ((label, str(about[label])) for label in labels if label in about)
 
 
 def _list(label: str, sentences: Iterable[Any]) -> Iterator[tuple[str, str]]:
