@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,8 +103,8 @@ def _of_factor(joint: Joint, name: str, factor: LogDensity, thetas: list[Theta],
     for theta in thetas[:1] if isinstance(prior, Distribution) else thetas:
         mass = None if prior is None else _of_elements(given(prior, theta), theta[name])
         if mass is None:
-            start, density = StartOf(joint.start, name), GivenOthers(factor, theta)
-            mass = _of_joint(Joint({name: joint.places[name]}, start, whole=density), seed)
+            # The start draws all parameters; of these, coordinates take their own.
+            mass = _of_joint(Joint({name: joint.places[name]}, joint.start, whole=GivenOthers(factor, theta)), seed)
         found.append(mass)
     return max(found, key=lambda mass: (not mass.ok, mass.known, abs(mass.log_value)))
 
@@ -117,16 +117,6 @@ class GivenOthers(eqx.Module):
 
     def __call__(self, own: Theta) -> Array:
         return self.factor({**self.theta, **own})
-
-
-class StartOf(eqx.Module):
-    """A start of one parameter."""
-
-    start: Callable[[Array], Theta]
-    name: str = eqx.field(static=True)
-
-    def __call__(self, key: Array) -> Theta:
-        return {self.name: self.start(key)[self.name]}
 
 
 def _of_elements(distribution: Any, value: Array) -> Mass | None:
