@@ -32,10 +32,6 @@ class Points(NamedTuple):
     def kind(self) -> str:
         return "starting points" if self.where == "starts" else f"draws of the {self.where}"
 
-    @property
-    def usable(self) -> np.ndarray:
-        return np.isfinite(self.value) & np.isfinite(self.slope).all(axis=1) & np.isfinite(self.u).all(axis=1)
-
     def example(self, which: np.ndarray) -> tuple[int, str]:
         """The first of these points, and what it is in the model's own parameters."""
         first = int(np.argmax(which))
@@ -89,7 +85,7 @@ def _culprit(joint: Joint, theta: Theta) -> str:
 def gradients(at: Points, which: str) -> list[Finding]:
     """Derivatives against central differences: a rule written by hand may be that of another function."""
     name, coordinates = f"gradient ({at.where})", at.density.coordinates
-    usable = np.flatnonzero(at.usable)
+    usable = np.flatnonzero(np.isfinite(np.column_stack([at.value, at.slope, at.u])).all(axis=1))
     if len(usable) == 0:
         return [Finding(name, which, True, "not checked: nowhere are the log joint and its gradient finite")]
     rows = usable[np.unique(np.linspace(0, len(usable) - 1, N_COMPARED).astype(int))]
