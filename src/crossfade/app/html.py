@@ -48,7 +48,7 @@ def _part(section: Section) -> str:
 
 def _row(row: Row, section: Section) -> str:
     cells = []
-    for i, cell in enumerate(row.cells):
+    for i, (cell, _) in enumerate(zip(row.cells, section.columns, strict=True)):
         faint = "opacity:0.75;" if i == 0 and not row.style else ""
         align = "right" if i in section.numbers else "left"
         cells.append(f'<td style="{CELL}text-align:{align};{STYLES[row.style]}{faint}">{escape(cell)}</td>')

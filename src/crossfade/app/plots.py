@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 COLOURS, INK, GREY, PALE = ("#1f6f8b", "#e07a3f", "#6a994e"), "#2b2b2b", "#9a9a9a", "#c8c8c8"
 MANY = 60  # rungs above which they are averaged in bins
-STYLE: Any = {
-    "font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK, "axes.spines.top": False,
-    "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5,
-}  # fmt: skip
+STYLE: Any = {"font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK}
+STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5}
 
 
 @contextmanager
