@@ -249,10 +249,8 @@ def test_files_that_are_no_files(tmp_path):
 
 
 def test_byte_order_mark_and_spaces_are_read(tmp_path):
-    from crossfade.app.read import read_csv
-
     path = csv(tmp_path, "data.csv", "﻿y, x\n1, 2\n3, 4\n".encode())
-    pd.testing.assert_frame_equal(read_csv(path), pd.DataFrame({"y": [1, 3], "x": [2, 4]}))
+    pd.testing.assert_frame_equal(arguments.read_csv(path), pd.DataFrame({"y": [1, 3], "x": [2, 4]}))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +279,7 @@ def test_a_missing_folder_is_noticed_before_the_run(folder, monkeypatch):
     def never(*_, **__):
         raise AssertionError("the run was started")
 
-    monkeypatch.setattr("crossfade.app.read.read_csv", never)
+    monkeypatch.setattr("crossfade.app.arguments.read_csv", never)
     refused = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--out", folder / "nowhere" / "run.nc")
     assert refused.exit_code == 2
     assert "nowhere does not exist: create it" in words(refused.stderr)

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from crossfade.app import checkup, html, terminal
-from crossfade.app.page import NO_NUMBER
+from crossfade.app import html, terminal
+from crossfade.app.page import NO_NUMBER, of_checkup
 from crossfade.app.page import page as sections
 from crossfade.app.words import number, odds, probability, with_error
 from crossfade.doctor.finding import Checkup, Finding
@@ -227,11 +227,11 @@ def test_a_checkup_as_a_page(capsys):
         Finding("gradient", "<b>M2[x]", False, "it is not finite. Mend it."),
         Finding("two ways", "both", True, "not checked: fix the findings above first"),
     )
-    terminal.show(*checkup.page(Checkup(findings)))
+    terminal.show(*of_checkup(Checkup(findings)))
     shown = words(capsys.readouterr().out)
     assert "BAD <b>M2[x] gradient it is not finite. Mend it." in shown
     assert shown.endswith("Findings: 1 bad, 1 fine, 1 not checked.")
-    assert "<b>M2[x]" in Elements(html.pieces(checkup.page(Checkup(findings)))).text
+    assert "<b>M2[x]" in Elements(html.pieces(of_checkup(Checkup(findings)))).text
 
 
 def test_number_follows_the_error():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossfade.app import plots, terminal
-from crossfade.app import sensitivity as pages
+from crossfade.app.page import of_sensitivity
 from crossfade.methods.sensitivity import Sensitivity
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
@@ -21,7 +21,7 @@ def curve(*values: float, k: tuple[float, ...] | None = None) -> Sensitivity:
 
 
 def page(sensitivity: Sensitivity) -> str:
-    written = terminal._written(pages.page(sensitivity), terminal.console(coloured=False))
+    written = terminal._written(of_sensitivity(sensitivity), terminal.console(coloured=False))
     assert max(map(len, written.splitlines())) <= 80
     return " ".join(written.split())
 
@@ -42,7 +42,7 @@ def test_the_table_says_how_far_the_answer_stands(capsys):
     assert "None of these scales" in page(curve(1.0, 0.5, k=(0.9, np.inf)))
     assert "changes sides within a part from x 0.5 to x 2 that" in page(curve(1.0, 0.1, -1.0, k=(0.1, 0.9, 0.1)))
     assert "Reliable at x 1 alone" in page(curve(-np.inf, 0.5))
-    terminal.show(*pages.page(curve(1.0, 0.5)))
+    terminal.show(*of_sensitivity(curve(1.0, 0.5)))
     assert "Prior of group[T.b]" in capsys.readouterr().out
 
 

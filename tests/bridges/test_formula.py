@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crossfade.bridges.formula import Prior, designs, from_formulas, models, statement
+from crossfade.bridges.design import designs
+from crossfade.bridges.formula import Prior, from_formulas, models, statement
 from crossfade.data import load
 from crossfade.types import CrossfadeError
 

@@ -14,14 +14,13 @@ from scipy.special import beta
 
 from crossfade import check
 from crossfade.api import sample
-from crossfade.app import checkup as checkups
+from crossfade.app.page import of_checkup
 from crossfade.app.terminal import show
 from crossfade.bridges.log_joint import from_log_joint, from_numpy_log_joint
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
-from crossfade.doctor import Checkup, Finding, placebo
-from crossfade.doctor.data import same_data
+from crossfade.doctor import Checkup, Finding, placebo, same_data
 from crossfade.doctor.integral import integrals
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import finite, gradients, points
@@ -86,7 +85,7 @@ def test_a_healthy_pair_passes_everything(capsys):
     assert ("both", "same data") in names and ("both", "two ways") in names
     assert not any("not checked" in found.message for found in checkup.findings)
     assert "M2: placebo" in said
-    show(*checkups.page(checkup))
+    show(*of_checkup(checkup))
     assert "Findings: 14 fine." in capsys.readouterr().out
 
 
@@ -274,10 +273,10 @@ def test_integrals_against_closed_forms():
         away = x - np.array([0.0, 300.0, -1.0])
         return np.stack([-(away[:, 0] ** 2), -np.abs(away[:, 1]) * 1e3, -np.log1p(away[:, 2] ** 2)], axis=1)
 
-    found = integrals(log_f, np.zeros(3), np.ones(3))
-    np.testing.assert_allclose(np.exp(found.log_value), [np.sqrt(np.pi), 2e-3, np.pi], rtol=1e-5)
-    assert found.converges.all()
-    assert not integrals(lambda x: -np.log1p(np.abs(x)), np.zeros(1), np.ones(1)).converges.any()
+    log_value, _, converges = integrals(log_f, np.zeros(3), np.ones(3))
+    np.testing.assert_allclose(np.exp(log_value), [np.sqrt(np.pi), 2e-3, np.pi], rtol=1e-5)
+    assert converges.all()
+    assert not integrals(lambda x: -np.log1p(np.abs(x)), np.zeros(1), np.ones(1))[2].any()
 
 
 def test_integrals_of_very_heavy_tails_jumps_and_two_widths():
@@ -287,10 +286,10 @@ def test_integrals_of_very_heavy_tails_jumps_and_two_widths():
         spike = -0.5 * (x[:, 2] / 1e-3) ** 2 + np.log(1e3)
         return np.stack([heavy, box, np.logaddexp(spike, -0.5 * (x[:, 2] / 10) ** 2 - np.log(10))], axis=1)
 
-    found = integrals(log_f, np.zeros(3), np.ones(3))
+    log_value, error, converges = integrals(log_f, np.zeros(3), np.ones(3))
     heavy = np.sqrt(0.3) * beta(0.5, 0.15)
-    np.testing.assert_allclose(np.exp(found.log_value), [heavy, 1.0, 2 * np.sqrt(2 * np.pi)], rtol=5e-3)
-    assert found.converges.all() and found.error[1] > 1e-3  # a jump is known to be hard
+    np.testing.assert_allclose(np.exp(log_value), [heavy, 1.0, 2 * np.sqrt(2 * np.pi)], rtol=5e-3)
+    assert converges.all() and error[1] > 1e-3  # a jump is known to be hard
 
 
 @pytest.mark.slow

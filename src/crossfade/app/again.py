@@ -7,18 +7,14 @@ from crossfade.types import CrossfadeError, Result
 
 
 def read_with(result: Result, estimator: str) -> Result:
-    """The same run with the number of this estimator as its answer."""
-    if result.about.get("method") == "auto":
-        return _promoted(result, estimator)
-    return _computed(result, estimator)
+    """The same run with the number of this estimator as its answer.
 
-
-def _promoted(result: Result, estimator: str) -> Result:
-    """Of the default method the stored opinion is taken with its stored error, as good as the method made that.
-
-    The traces alone do not know that the links were fitted, so an error computed anew from them is too small.
+    Of the default method the stored opinion is taken with its stored error, as good as the method made that: the
+    traces alone do not know that the links were fitted, so an error computed anew from them is too small.
     """
     answer = result.raw_estimate
+    if result.about.get("method") != "auto":
+        return _computed(result, estimator)
     if estimator == answer.name:
         return result
     straight = all(len(set(leg.forward.tau)) == 2 for leg in result.legs)
@@ -43,11 +39,5 @@ def _computed(result: Result, estimator: str) -> Result:
 
     found = summarise(result.legs, estimator)
     word, reasons = judge(of_table(result.legs, found))
-    return result._replace(
-        raw_estimate=found.headline,
-        verdict=word,
-        reasons=reasons,
-        opinions=found.opinions,
-        differences=found.differences,
-        checks=found.checks,
-    )
+    rest = {field: value for field, value in found._asdict().items() if field != "headline"}
+    return result._replace(raw_estimate=found.headline, verdict=word, reasons=reasons, **rest)

@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crossfade.types import CrossfadeError
 
-
-class Priors(NamedTuple):
-    """The options about priors of formulas, as they were typed."""
-
-    mean: list[str] | None
-    precision: list[str] | None
-    noise_shape: float
-    noise_rate: float
-    sd: float | None
+if TYPE_CHECKING:
+    import pandas
 
 
-class Pair(NamedTuple):
-    """Two models, and what the page says about them."""
-
-    m1: Any
-    m2: Any
-    about: dict[str, str]
-
-
-def pair(what: list[str], family: str, scaling: str, priors: Priors) -> Pair:
-    """DATA FORMULA1 FORMULA2, or FILE.py:NAME FILE.py:NAME."""
-    if len(what) == 3:
-        return _of_formulas(Path(what[0]), what[1], what[2], family, scaling, priors)
+def pair(
+    what: list[str],
+    family: str,
+    scaling: str,
+    mean: list[str] | None,
+    precision: list[str] | None,
+    *noise_and_sd: Any,
+) -> tuple[Any, Any, dict[str, str]]:
+    """DATA FORMULA1 FORMULA2, or FILE.py:NAME FILE.py:NAME, as two models and what the page says about them."""
     if len(what) == 2:
-        return Pair(load_model(what[0], "M1"), load_model(what[1], "M2"), {"M1": what[0], "M2": what[1]})
-    raise CrossfadeError(
-        f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
-    )
-
-
-def _of_formulas(data: Path, formula_1: str, formula_2: str, family: str, scaling: str, priors: Priors) -> Pair:
-    from crossfade.app.read import read_csv
+        return load_model(what[0], "M1"), load_model(what[1], "M2"), {"M1": what[0], "M2": what[1]}
+    if len(what) != 3:
+        raise CrossfadeError(
+            f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
+        )
     from crossfade.bridges.formula import Prior, designs, models, statement
 
-    means, precisions = by_name("--prior-mean", priors.mean), by_name("--prior-precision", priors.precision)
-    prior = Prior(
-        means.pop("", 0.0),
-        means,
-        precisions.pop("", 1.0),
-        precisions,
-        priors.noise_shape,
-        priors.noise_rate,
-        priors.sd,
-    )
+    means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
+    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
+    data, formula_1, formula_2 = Path(what[0]), what[1], what[2]
     table = read_csv(data)
     both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
     about = {
@@ -62,8 +43,58 @@ def _of_formulas(data: Path, formula_1: str, formula_2: str, family: str, scalin
         "scale": both[0].scale,
         "prior": statement(prior, family),
     }
-    m1, m2 = models(both, family, prior)
-    return Pair(m1, m2, about)
+    return *models(both, family, prior), about
+
+
+def read_csv(path: Path) -> pandas.DataFrame:
+    """The table in a comma-separated file with a header line."""
+    import pandas
+
+    if path.is_dir():
+        raise CrossfadeError(f"{path} is a folder: give a CSV file")
+    if not path.is_file():
+        raise CrossfadeError(f"there is no file {path}: give the path of a CSV file")
+    _check_text(path)
+    try:
+        with warnings.catch_warnings():
+            # A line longer than the header would silently lose its end, or turn the first column into labels.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            table = pandas.read_csv(path, index_col=False, encoding="utf-8-sig", skipinitialspace=True)
+    except pandas.errors.EmptyDataError:
+        raise CrossfadeError(f"{path} is empty: it needs a header line and rows of data") from None
+    except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CrossfadeError(f"{path} is not a CSV file that can be read ({reason}): mend that line") from None
+    names = [str(name) for name in table.columns]
+    if len(names) == 1:
+        raise CrossfadeError(f"{path} has one column only, {names[0]!r}: a response and a covariate need two")
+    if pandas.to_numeric(pandas.Series(names), errors="coerce").notna().all():
+        raise CrossfadeError(
+            f"{path} begins with numbers ({', '.join(names[:4])}): put a line with the columns' names first"
+        )
+    return table
+
+
+def _check_text(path: Path) -> None:
+    data = path.read_bytes()
+    if data[:4] == b"PK\x03\x04":
+        raise CrossfadeError(f"{path} is not CSV but a spreadsheet or archive: save it as CSV first")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CrossfadeError(
+            f"{path} is not CSV text in UTF-8 (byte {error.start} is {data[error.start]:#04x}): save it "
+            "as CSV with that encoding"
+        ) from None
+    if "\0" in text:
+        raise CrossfadeError(f"{path} is not CSV but a binary file: give a CSV file")
+    header = text.lstrip().partition("\n")[0].strip()
+    for separator, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if separator in header and "," not in header:
+            raise CrossfadeError(
+                f"{path} begins with {header!r}: it is separated by {called}, not by commas; save it with "
+                "commas (and with points in the decimals)"
+            )
 
 
 def load_model(text: str, which: str) -> Any:
@@ -76,32 +107,22 @@ def load_model(text: str, which: str) -> Any:
         return model
     if not callable(found):
         raise CrossfadeError(f"{text} is a {type(found).__name__}: name a model, or a function that makes one")
-    made, n_sites = _called(found, text)
-    if n_sites == 0:
-        if (model := _as_model(made)) is not None:
-            return model
-        raise CrossfadeError(f"{text}() gave a {type(made).__name__}: return a model, or write a NumPyro model")
-    from crossfade.bridges.numpyro import from_numpyro
-
-    return from_numpyro(found)
-
-
-def _called(function: Any, text: str) -> tuple[Any, int]:
-    """What a function without arguments returns, and how many NumPyro sites it has."""
     from numpyro.handlers import seed, trace
 
     returned: list[Any] = []
-
-    def model() -> None:
-        returned.append(function())
-
     try:
-        sites = trace(seed(model, 0)).get_trace()
+        sites = trace(seed(lambda: returned.append(found()), 0)).get_trace()
     except CrossfadeError:
         raise
     except Exception as error:
         raise CrossfadeError(f"{text}() failed: {type(error).__name__}: {error}") from error
-    return returned[0], len(sites)
+    if sites:
+        from crossfade.bridges.numpyro import from_numpyro
+
+        return from_numpyro(found)
+    if (model := _as_model(returned[0])) is not None:
+        return model
+    raise CrossfadeError(f"{text}() gave a {type(returned[0]).__name__}: return a model, or write a NumPyro model")
 
 
 def _as_model(found: Any) -> Any:

@@ -11,10 +11,9 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
-from crossfade.app.page import page
+from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
-from crossfade.app.process import keep_compiled, progress
-from crossfade.app.terminal import console, show
+from crossfade.app.terminal import console, keep_compiled, progress, show
 from crossfade.app.words import number, with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
@@ -111,14 +110,12 @@ PriorMean = Annotated[
     list[str] | None, typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)")
 ]
 PriorPrecision = Annotated[
-    list[str] | None,
-    typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)"),
+    list[str] | None, typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)")
 ]
 NoiseShape = Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")]
 NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
 PriorSd = Annotated[
-    float | None,
-    typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2)."),
+    float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 
@@ -151,13 +148,12 @@ def compare(
 ) -> None:
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
     from crossfade.app import store
-    from crossfade.app.arguments import Priors, pair, sharing
+    from crossfade.app.arguments import pair, sharing
 
     if out is not None:
         store.check_folder(out)
-    priors = Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     keep_compiled()
-    m1, m2, about = pair(what, family, scaling, priors)
+    m1, m2, about = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     from crossfade.api import compare as run
 
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
@@ -194,21 +190,16 @@ def _print(result: Result, after: str = "") -> None:
 
 
 def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
-    if name is None:
-        if plot is not None:
-            from crossfade.app.plots import plot_path
-
-            plot_path(result, plot)
-        return
-    from crossfade.app import sensitivity
+    from crossfade.app.plots import plot_path, plot_sensitivity
     from crossfade.methods.sensitivity import prior_sensitivity
 
-    curve = prior_sensitivity(m1, m2, result, name)
-    show(*sensitivity.page(curve))
-    if plot is not None:
-        from crossfade.app.plots import plot_sensitivity
-
-        plot_sensitivity(curve, plot)
+    if name is not None:
+        curve = prior_sensitivity(m1, m2, result, name)
+        show(*of_sensitivity(curve))
+        if plot is not None:
+            plot_sensitivity(curve, plot)
+    elif plot is not None:
+        plot_path(result, plot)
 
 
 @app.command()
@@ -224,15 +215,14 @@ def doctor(
     prior_sd: PriorSd = None,
 ) -> None:
     """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
-    from crossfade.app.arguments import Priors, pair
+    from crossfade.app.arguments import pair
 
     keep_compiled()
-    m1, m2, _ = pair(what, family, scaling, Priors(prior_mean, prior_precision, noise_shape, noise_rate, prior_sd))
-    from crossfade.app import checkup
+    m1, m2, _ = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     from crossfade.doctor import check
 
     found = check(m1, m2, seed=seed, say=progress())
-    show(*checkup.page(found))
+    show(*of_checkup(found))
     if not found.ok:
         raise typer.Exit(3)
 
@@ -266,10 +256,8 @@ def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], reason: str) -> Res
 
 def _kept(stop: KeyboardInterrupt) -> str:
     trace = getattr(stop, "trace", None)
-    if trace is None:
+    if trace is None or len(trace.tau) == 0:
         return str(stop) or "Nothing was finished, nothing was stored."
-    if len(trace.tau) == 0:
-        return "Nothing was finished, nothing was stored."
     return (
         f"{trace.n_chains} chains had finished {len(trace.tau):,} rungs of a path, up to tau = "
         f"{trace.tau[-1]:.3g}. Give --out to keep such a run, or try a smaller --n-iter."

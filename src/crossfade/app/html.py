@@ -38,8 +38,7 @@ def _part(section: Section) -> str:
     if section.title:
         parts.append(f'<div style="margin-top:8px"><b>{escape(section.title)}</b></div>')
     if section.rows:
-        titles = tuple(column.title for column in section.columns)
-        head = _row(Row(titles, FAINT), section) if any(titles) else ""
+        head = _row(Row(section.columns, FAINT), section) if any(section.columns) else ""
         body = head + "".join(_row(row, section) for row in section.rows)
         parts.append(f'<table style="border:none;border-collapse:collapse;margin:0">{body}</table>')
     parts += [f"<div>{escape(line)}</div>" for line in section.lines]
@@ -49,8 +48,8 @@ def _part(section: Section) -> str:
 
 def _row(row: Row, section: Section) -> str:
     cells = []
-    for i, (cell, column) in enumerate(zip(row.cells, section.columns, strict=True)):
+    for i, (cell, _) in enumerate(zip(row.cells, section.columns, strict=True)):
         faint = "opacity:0.75;" if i == 0 and not row.style else ""
-        align = "right" if column.numbers else "left"
+        align = "right" if i in section.numbers else "left"
         cells.append(f'<td style="{CELL}text-align:{align};{STYLES[row.style]}{faint}">{escape(cell)}</td>')
     return f'<tr style="background:none">{"".join(cells)}</tr>'

@@ -1,13 +1,17 @@
-"""What a result says, as sections of plain text; how they look is the business of `terminal` and `html`."""
+"""What results, checkups and curves say, as sections of text; how they look is up to `terminal` and `html`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossfade.app.words import number, odds, probability, with_error
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
+
+if TYPE_CHECKING:
+    from crossfade.doctor import Checkup
+    from crossfade.methods.sensitivity import Sensitivity
 
 STRONG, FAINT, BAD = "strong", "faint", "bad"  # how a row may stand out
 FAR_COARSER = 100  # times the answer's error: a number known so badly says nothing about the answer
@@ -17,14 +21,10 @@ CHECKS = {
     "hysteresis": ("both ways", "differ by {} (0 is expected)"),
     "slope": ("which end", "slope {} (1 is expected)"),
 }
+PARETO_K = (
+    "Pareto k: how heavy the tail of the weights is; from 0.7 on a number is not reliable, so compare anew there."
+)
 NO_NUMBER = "No number is shown, because it would mislead. Change what is said above, and compare again."
-
-
-class Column(NamedTuple):
-    """Of a table: its title, and whether it holds numbers (which line up on the right)."""
-
-    title: str = ""
-    numbers: bool = False
 
 
 class Row(NamedTuple):
@@ -38,7 +38,8 @@ class Section(NamedTuple):
     """A part of a page: a table, then sentences, then small print; each may be missing."""
 
     title: str = ""
-    columns: tuple[Column, ...] = (Column(), Column())  # as it is, labels and what they say
+    columns: tuple[str, ...] = ("", "")  # titles; as it is, of labels and what they say
+    numbers: tuple[int, ...] = ()  # the columns that line up on the right
     rows: tuple[Row, ...] = ()
     lines: tuple[str, ...] = ()
     note: str = ""
@@ -68,37 +69,33 @@ def _rows(pairs: Iterable[tuple[str, str]], strong: tuple[str, ...] = ()) -> tup
 
 
 def _verdict(result: Result) -> Section:
-    lines = result.reasons or (_nothing_wrong(result),)
-    if result.verdict == DO_NOT_USE:
-        lines = (*lines, NO_NUMBER)
-    return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
-
-
-def _nothing_wrong(result: Result) -> str:
     # Only a run that went from one posterior straight to the other has seen them overlap.
     straight = result.legs and all(
         leg.sign > 0 and leg.forward.equilibrium and set(leg.forward.tau) == {0, 1} for leg in result.legs
     )
     overlap = ", the two posteriors overlap," if straight else ""
-    return f"The chains agree{overlap} and every check is passed."
+    lines = result.reasons or (f"The chains agree{overlap} and every check is passed.",)
+    if result.verdict == DO_NOT_USE:
+        lines = (*lines, NO_NUMBER)
+    return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
 
 
 def _models(result: Result) -> Iterator[tuple[str, str]]:
     about, sharing = result.about, result.sharing
-    for model in ("M1", "M2"):
-        if model in about:
-            yield model, str(about[model])
+    yield from _told(about, "M1", "M2")
     for label, names in (("shared", sharing.shared), ("only in M1", sharing.only_1), ("only in M2", sharing.only_2)):
         yield label, ", ".join(names) or "nothing"
     yield from _list("not shared", sharing.apart)
     if sharing.tempered:
         yield "priors differ", f"of {', '.join(sharing.tempered)}, which both models have"
-    for label in ("data", "scale"):
-        if label in about:
-            yield label, str(about[label])
+    yield from _told(about, "data", "scale")
     yield from _list("note", about.get("notes", ()))
     if priors := about.get("prior") or "; ".join(f"{k} ~ {v}" for k, v in about.get("priors", {}).items()):
         yield "priors", str(priors)
+
+
+def _told(about: dict[str, Any], *labels: str) -> Iterator[tuple[str, str]]:
+    return ((label, str(about[label])) for label in labels if label in about)
 
 
 def _list(label: str, sentences: Iterable[Any]) -> Iterator[tuple[str, str]]:
@@ -141,9 +138,9 @@ def _bounded(result: Result) -> bool:
 
 def _opinions(result: Result) -> list[Section]:
     """The same number by other estimators; how far they differ is shown where the answer is in doubt."""
-    columns: tuple[Column, ...] = (Column(), Column("log Bayes factor", True))
+    columns: tuple[str, ...] = ("", "log Bayes factor")
     if result.differences and result.verdict != TRUSTWORTHY:
-        columns += (Column("minus the answer", True),)
+        columns += ("minus the answer",)
     rows = []
     for name, estimate in result.opinions.items():
         one_sided = name == "stepping_stone" and _bounded(result)
@@ -151,7 +148,7 @@ def _opinions(result: Result) -> list[Section]:
             gap = result.differences.get(name)
             cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
             rows.append(Row(cells[: len(columns)]))
-    return [Section("Second opinions", columns, tuple(rows))] if rows else []
+    return [Section("Second opinions", columns, (1, 2), tuple(rows))] if rows else []
 
 
 def _called(estimator: str) -> str:
@@ -169,3 +166,44 @@ def _effort(about: dict[str, Any]) -> str:
     parts += [f"seed {about['seed']}"] if "seed" in about else []
     parts += [f"{about['seconds']:.1f} s"] if "seconds" in about else []
     return ", ".join(parts)
+
+
+def of_checkup(checkup: Checkup) -> tuple[Section, ...]:
+    """The doctor's findings, a row each, and the sum of them."""
+    styles = {"fine": "", "BAD": BAD, "-": FAINT}
+    rows = [Row((found.mark, found.model, found.name, found.message), styles[found.mark]) for found in checkup.findings]
+    columns = ("", "model", "check", "finding")
+    return Section(columns=columns, rows=tuple(rows)), Section(lines=(f"Findings: {checkup.summary}.",))
+
+
+def of_sensitivity(sensitivity: Sensitivity) -> tuple[Section, ...]:
+    """The log Bayes factor by a prior's scale, and in a sentence what the rows say."""
+    rows = []
+    for factor, words, value, error, k, reliable in sensitivity.table():
+        answer, tail = with_error(Estimate(value, error, 1.0)), f"{k:.2f}" if math.isfinite(k) else "-"
+        cells = (f"x {factor:.3g}", words, answer, tail, "" if reliable else "not reliable")
+        rows.append(Row(cells, STRONG if factor == 1 else "" if reliable else FAINT))
+    columns = ("scale", "prior", "log Bayes factor", "Pareto k", "")
+    table = Section(f"Prior of {sensitivity.name}", columns, (0, 2, 3), tuple(rows))
+    return table, Section(lines=(_conclusion(sensitivity),), note=PARETO_K)
+
+
+def _conclusion(sensitivity: Sensitivity) -> str:
+    """Whether the answer depends on the prior, as far as the draws can tell."""
+    fine = sensitivity.factors[sensitivity.reliable]
+    if not len(fine):
+        return "None of these scales can be reached from the draws at hand."
+    reach = f"from x {fine[0]:.3g} to x {fine[-1]:.3g}"
+    if sensitivity.flips:
+        where = " and ".join(f"x {flip:.3g}" for flip in sensitivity.flips)
+        return f"The answer changes sides at {where}: it depends on the prior of {sensitivity.name}."
+    estimates = [e for e, reliable in zip(sensitivity.estimates, sensitivity.reliable, strict=True) if reliable]
+    values = [estimate.value for estimate in estimates]
+    if min(values) < 0 < max(values):
+        return f"The answer changes sides within a part {reach} that is not reliable."
+    if len(values) == 1:
+        return f"Reliable at x {fine[0]:.3g} alone."
+    span = f"{reach} (a log Bayes factor of {min(values):.2f} to {max(values):.2f})"
+    if any(low < 0 < high for low, high in (estimate.interval() for estimate in estimates)):
+        return f"The answer does not change sides {span}, but 0 is within the error of some."
+    return f"The same model is favoured {span}."

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COLOURS, INK, GREY, PALE = ("#1f6f8b", "#e07a3f", "#6a994e"), "#2b2b2b", "#9a9a9a", "#c8c8c8"
 MANY = 60  # rungs above which they are averaged in bins
 STYLE: Any = {"font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK}
+STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5}
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def plot_sensitivity(sensitivity: Sensitivity, path: str | Path) -> None:
         _titled(axis, f"How the answer depends on the prior of {sensitivity.name}", _as_asked(axis, sensitivity))
         axis.set_xticks(*_ticks(factors))
         axis.minorticks_off()
-        axis.legend(frameon=False, fontsize=9.5)
+        axis.legend()
 
 
 def _limits(low: np.ndarray, high: np.ndarray, doubtful: np.ndarray) -> tuple[float, float]:
@@ -85,9 +86,9 @@ def _sides(axis: Any) -> None:
     """Which side of 0 is whose, where 0 is in the picture."""
     bottom, top = axis.get_ylim()
     if bottom < 0 < top:
-        words = {"size": 9, "color": GREY, "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axis.annotate("for M2", (1, 0), xytext=(4, 4), **words, annotation_clip=False)
-        axis.annotate("for M1", (1, 0), xytext=(4, -11), **words, annotation_clip=False)
+        where: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "annotation_clip": False}
+        for words, y in (("for M2", 4), ("for M1", -11)):
+            axis.annotate(words, (1, 0), xytext=(4, y), size=9, color=GREY, **where)
 
 
 def _mark_flip(axis: Any, flip: float, rising: bool) -> None:
@@ -128,7 +129,6 @@ def _titled(axis: Any, title: str, below: str = "") -> None:
     axis.annotate(
         "\n".join(lines), (0, 1), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points", fontsize=9.5
     )
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def plot_path(result: Result, path: str | Path) -> None:
@@ -136,13 +136,12 @@ def plot_path(result: Result, path: str | Path) -> None:
     legs = [leg for leg in result.legs if len(leg.forward.tau) > 1]
     if not legs:
         raise CrossfadeError("the result has no path to draw: it holds no draws of 2 rungs or more")
-    overlaps = [overlaps_of(leg.forward) for leg in legs]
-    below = any(len(gaps) for gaps in overlaps)
+    overlaps = [gap for leg in legs for gap in overlaps_of(leg.forward)]
     one_path = np.isclose(sum(leg.sign for leg in legs), 1) and all(leg.sign > 0 for leg in legs)
-    with figure_to(path, (7.2, 5.6 if below else 4.2)) as figure:
-        if below:
+    with figure_to(path, (7.2, 5.6 if overlaps else 4.2)) as figure:
+        if overlaps:
             axis, gap_axis = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-            _draw_overlaps(gap_axis, legs, overlaps)
+            _draw_overlaps(gap_axis, overlaps)
         else:
             axis = gap_axis = figure.subplots()
         for k, leg in enumerate(legs):
@@ -159,7 +158,7 @@ def plot_path(result: Result, path: str | Path) -> None:
         gap_axis.set_xlim(-0.04, 1.04)
         axis.set_ylabel("log ratio" + (" of M2 to M1" if one_path else "") + "\n(mean ± sd of the draws)")
         _titled(axis, "Log ratio along the path" + (" from M1 to M2" if one_path else "s"))
-        axis.legend(frameon=False, fontsize=9.5)
+        axis.legend()
 
 
 def overlaps_of(trace: Trace) -> list[tuple[float, float, float]]:
@@ -193,9 +192,8 @@ def _draw_leg(axis: Any, leg: Leg, colour: str, shift: float) -> None:
 def _moments(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """tau, mean and standard deviation of the finite ratios at each rung, or in bins where there are many."""
     rungs = np.unique(trace.tau)
-    parts = [rungs] if len(rungs) == 1 else np.array_split(rungs, min(len(rungs), MANY))
     rows = []
-    for part in parts:
+    for part in np.array_split(rungs, min(len(rungs), MANY)):
         ratio = trace.log_ratio[:, np.isin(trace.tau, part)]
         ratio = ratio[np.isfinite(ratio)]
         if ratio.size:
@@ -203,17 +201,15 @@ def _moments(trace: Trace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.array(rows).T)
 
 
-def _draw_overlaps(axis: Any, legs: list[Leg], overlaps: list[list[tuple[float, float, float]]]) -> None:
+def _draw_overlaps(axis: Any, overlaps: list[tuple[float, float, float]]) -> None:
     """A bar per gap, as wide as the gap, with the weakest of the legs written on it."""
     by_gap: dict[tuple[float, float], float] = {}
-    for gaps in overlaps:
-        for start, end, shared in gaps:
-            by_gap[start, end] = min(shared, by_gap.get((start, end), 1.0))
+    for start, end, shared in overlaps:
+        by_gap[start, end] = min(shared, by_gap.get((start, end), 1.0))
     for (start, end), shared in by_gap.items():
         axis.bar((start + end) / 2, shared, end - start, color=GREY, alpha=0.35, edgecolor="white", linewidth=1)
         if end - start > 0.06:
             axis.text((start + end) / 2, shared + 0.02, f"{shared:.2g}", ha="center", fontsize=9.5)
     axis.axhline(0.1, color=COLOURS[1], linewidth=1, linestyle=(0, (2, 2)))
-    axis.set(ylim=(0, 0.62), yticks=[0, 0.1, 0.5], ylabel="overlap of\nneighbours")
-    axis.set_yticklabels(["0", "weak: 0.1", "best: 0.5"])
-    axis.spines[["top", "right"]].set_visible(False)
+    axis.set(ylim=(0, 0.62), ylabel="overlap of\nneighbours")
+    axis.set_yticks([0, 0.1, 0.5], ["0", "weak: 0.1", "best: 0.5"])

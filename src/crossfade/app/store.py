@@ -21,19 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossfade import __version__
-from crossfade.app.tree import MODELS, datasets
-from crossfade.types import (
-    DO_NOT_USE,
-    TRUSTWORTHY,
-    WEAK,
-    CrossfadeError,
-    Estimate,
-    Leg,
-    Posterior,
-    Result,
-    Sharing,
-    Trace,
-)
+from crossfade.app.tree import GROUPS, datasets
+from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 if TYPE_CHECKING:
     import xarray
@@ -41,6 +30,8 @@ if TYPE_CHECKING:
 KIND = "crossfade run"
 FORMAT = 3
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+COLUMNS = {"role": str, "key": str, "value": float, "error": float, "dof": float, "name": str}  # of the estimates
+TRACE = {"tau": ("rung",), "log_ratio": ("chain", "rung", "draw"), "acceptance": ("chain", "rung")}
 
 
 def save(result: Result, path: str | Path) -> None:
@@ -105,36 +96,23 @@ def _to_tree(result: Result) -> xarray.DataTree:
     # JSON as variables, not attributes: HDF5 refuses attributes above 64 kB, and no run must be lost to that.
     texts = {name: getattr(result, name) for name in ("about", "verdict", "reasons")}
     texts["sharing"] = result.sharing._asdict()
+    digest = _digest(result, _said(result))
     root = xarray.Dataset(
         {name: ((), json.dumps(value, default=_plain)) for name, value in texts.items()},
-        attrs={
-            "kind": KIND,
-            "format": FORMAT,
-            "crossfade_version": __version__,
-            "digest": _digest(result, _said(result)),
-        },
+        attrs={"kind": KIND, "format": FORMAT, "crossfade_version": __version__, "digest": digest},
     )
-    nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result)}
-    nodes |= {f"/{model}/posterior": data for model, data in datasets(result).items()}
+    nodes: dict[str, Any] = {"/": root, "/estimates": _estimates(result), **datasets(result)}
     for i, leg in enumerate(result.legs):
         nodes[f"/leg_{i}"] = xarray.Dataset(attrs={"name": leg.name, "sign": leg.sign})
         for direction, trace in (("forward", leg.forward), ("reverse", leg.reverse)):
-            if trace is None:
-                continue
-            nodes[f"/leg_{i}/{direction}"] = xarray.Dataset(
-                {
-                    "tau": ("rung", trace.tau),
-                    "log_ratio": (("chain", "rung", "draw"), trace.log_ratio),
-                    "acceptance": (("chain", "rung"), trace.acceptance),
-                },
-                attrs={"equilibrium": int(trace.equilibrium)},
-            )
-            nodes[f"/leg_{i}/{direction}/extra"] = xarray.Dataset(
-                {
-                    name: (("chain", "rung", "draw", *(f"{name}_{j}" for j in range(value.ndim - 3))), value)
+            if trace is not None:
+                arrays = {name: (dims, getattr(trace, name)) for name, dims in TRACE.items()}
+                extra = {
+                    name: ((*TRACE["log_ratio"], *(f"{name}_{j}" for j in range(value.ndim - 3))), value)
                     for name, value in trace.extra.items()
                 }
-            )
+                own = xarray.Dataset(arrays, attrs={"equilibrium": int(trace.equilibrium)})
+                nodes |= {f"/leg_{i}/{direction}": own, f"/leg_{i}/{direction}/extra": xarray.Dataset(extra)}
     return xarray.DataTree.from_dict(nodes)
 
 
@@ -150,8 +128,7 @@ def _digest(result: Result, said: Any) -> str:
     """SHA-256 of everything in a run: one flipped bit anywhere is noticed."""
     digest = hashlib.sha256(json.dumps(said, default=_plain, sort_keys=True).encode())
     for trace in (trace for leg in result.legs for trace in (leg.forward, leg.reverse) if trace is not None):
-        arrays = [trace.tau, trace.log_ratio, trace.acceptance, *(trace.extra[name] for name in sorted(trace.extra))]
-        for array in arrays:
+        for array in (*trace[:3], *(trace.extra[name] for name in sorted(trace.extra))):
             digest.update(f"{array.dtype}{array.shape}{trace.equilibrium}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     for draws in result.draws:
@@ -164,17 +141,12 @@ def _digest(result: Result, said: Any) -> str:
 def _estimates(result: Result) -> xarray.Dataset:
     import xarray
 
-    rows = [("raw_estimate", "", result.raw_estimate)]
+    rows = [("raw_estimate", "", *result.raw_estimate)]
     for role, own in (("opinion", result.opinions), ("difference", result.differences), ("check", result.checks)):
-        rows += [(role, key, estimate) for key, estimate in own.items()]
-    roles, keys, estimates = zip(*rows, strict=True)
-    columns = {"role": roles, "key": keys, "name": [e.name for e in estimates]}
-    numbers = {field: [getattr(e, field) for e in estimates] for field in ("value", "error", "dof")}
+        rows += [(role, key, *estimate) for key, estimate in own.items()]
+    columns = zip(COLUMNS.items(), zip(*rows, strict=True), strict=True)
     return xarray.Dataset(
-        {
-            **{field: ("estimate", np.array(column, dtype=object)) for field, column in columns.items()},
-            **{field: ("estimate", np.array(column, dtype=float)) for field, column in numbers.items()},
-        }
+        {name: ("estimate", np.array(column, float if kind is float else object)) for (name, kind), column in columns}
     )
 
 
@@ -184,16 +156,17 @@ def _from_tree(tree: xarray.DataTree) -> tuple[Result, Any]:
     texts = {str(name): json.loads(str(data.values)) for name, data in tree.data_vars.items()}
     roles: dict[str, dict[str, Estimate]] = {}
     table = tree["estimates"].to_dataset()
-    for i in range(table.sizes["estimate"]):
-        row = {field: table[field].values[i] for field in ("role", "key", "value", "error", "dof", "name")}
-        estimate = Estimate(float(row["value"]), float(row["error"]), float(row["dof"]), str(row["name"]))
-        roles.setdefault(str(row["role"]), {})[str(row["key"])] = estimate
+    columns = [map(kind, table[name].values) for name, kind in COLUMNS.items()]
+    for role, key, *estimate in zip(*columns, strict=True):
+        roles.setdefault(role, {})[key] = Estimate(*estimate)
     legs = []
     for i in range(sum(name.startswith("leg_") for name in tree.children)):
         node = tree[f"leg_{i}"]
         reverse = _trace(node["reverse"]) if "reverse" in node.children else None
         legs.append(Leg(str(node.attrs["name"]), float(node.attrs["sign"]), _trace(node["forward"]), reverse))
-    groups = [f"{model}/posterior" for model in MODELS] if format_ > 2 else ["posterior_1", "posterior_2"]
+    groups = GROUPS if format_ > 2 else ("/posterior_1", "/posterior_2")
+    found = [tree[group].data_vars.values() if group in tree.groups else () for group in groups]
+    draws_1, draws_2 = ({str(data.attrs["parameter"]): data.values for data in own} for own in found)
     result = Result(
         raw_estimate=roles["raw_estimate" if format_ > 2 else "log_bayes_factor"][""],
         verdict=texts.get("verdict", ""),
@@ -204,7 +177,7 @@ def _from_tree(tree: xarray.DataTree) -> tuple[Result, Any]:
         legs=tuple(legs),
         sharing=Sharing(**{field: tuple(names) for field, names in texts["sharing"].items()}),
         about=texts["about"],
-        draws=(_draws(tree, groups[0]), _draws(tree, groups[1])),
+        draws=(draws_1, draws_2),
     )
     if format_ > 2:
         return result, _said(result)
@@ -225,16 +198,10 @@ def _of_old(result: Result, format_: int, warnings: tuple[str, ...], gap: Estima
     return result._replace(verdict=verdict, reasons=result.reasons + warnings, checks=checks), said
 
 
-def _draws(tree: xarray.DataTree, group: str) -> Posterior:
-    if f"/{group}" not in tree.groups:
-        return {}
-    return {str(data.attrs["parameter"]): data.values for data in tree[group].data_vars.values()}
-
-
 def _trace(node: Any) -> Trace:
     extra = {str(name): node["extra"][name].values for name in node["extra"].data_vars}
-    tau, log_ratio, acceptance = (node[name].values for name in ("tau", "log_ratio", "acceptance"))
-    return Trace(tau, log_ratio, acceptance, bool(node.attrs["equilibrium"]), extra)
+    arrays = {name: node[name].values for name in TRACE}
+    return Trace(**arrays, equilibrium=bool(node.attrs["equilibrium"]), extra=extra)
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,10 @@
-"""Pages on a terminal: in colour where there is any, at most 100 columns wide."""
+"""The terminal: pages in colour where there is any, at most 100 columns wide; and what every command does there."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
 from unicodedata import category
 
 from rich.console import Console, Group, RenderableType
@@ -26,6 +29,24 @@ def console(*, stderr: bool = False, coloured: bool = True) -> Console:
     )
     plain.width = min(plain.width, WIDEST)
     return plain
+
+
+def progress() -> Callable[[str], None]:
+    """What a run says while it works: beside the answer, not in it."""
+    talk = console(stderr=True)
+    return lambda text: talk.print(text, style="dim")
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs between runs, and for processes started by this one: compiling outlasts most runs."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(home / "crossfade" / "jax")
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+        jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def text(result: Result) -> str:
@@ -70,15 +91,15 @@ def _part(section: Section) -> Group:
 
 
 def _table(section: Section) -> Table:
-    titles = [column.title for column in section.columns]
+    titles = section.columns
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=any(titles))
-    for i, column in enumerate(section.columns):
+    for i, title in enumerate(titles):
         table.add_column(
-            _plain(column.title),
-            justify="right" if column.numbers else "left",
+            _plain(title),
+            justify="right" if i in section.numbers else "left",
             style="" if i else "cyan",
             min_width=LABEL_WIDTH if i == 0 and len(titles) < 4 else None,  # so that tables of one page line up
-            no_wrap=i == 0 or column.numbers,
+            no_wrap=i == 0 or i in section.numbers,
             overflow="fold",
         )
     for row in section.rows:

@@ -12,7 +12,7 @@ from crossfade.types import Posterior, Result
 if TYPE_CHECKING:
     import xarray
 
-MODELS = ("M1", "M2")
+GROUPS = ("/M1/posterior", "/M2/posterior")
 AXES = ("chain", "draw")
 
 
@@ -20,13 +20,13 @@ def posteriors(result: Result) -> xarray.DataTree:
     """`["M1"]` and `["M2"]`, each with a group `posterior`; a model without draws is left out."""
     import xarray
 
-    return xarray.DataTree.from_dict({f"/{model}/posterior": data for model, data in datasets(result).items()})
+    return xarray.DataTree.from_dict(datasets(result))
 
 
 def datasets(result: Result) -> dict[str, xarray.Dataset]:
-    """The draws of each model that has any."""
+    """The draws of each model that has any, by group."""
     dims, coords = result.about.get("dims") or {}, result.about.get("coords") or {}
-    return {model: dataset(draws, dims, coords) for model, draws in zip(MODELS, result.draws, strict=True) if draws}
+    return {group: dataset(draws, dims, coords) for group, draws in zip(GROUPS, result.draws, strict=True) if draws}
 
 
 def dataset(draws: Posterior, dims: dict[str, Sequence[str]], coords: dict[str, Sequence[Any]]) -> xarray.Dataset:
@@ -34,7 +34,9 @@ def dataset(draws: Posterior, dims: dict[str, Sequence[str]], coords: dict[str, 
     import xarray
 
     names = variable_names(draws)
-    labels: dict[str, Any] = {axis: np.arange(n) for axis, n in zip(AXES, _shape(draws), strict=False)}
+    labels: dict[str, Any] = {
+        axis: np.arange(n) for axis, n in zip(AXES, np.shape(next(iter(draws.values()))), strict=False)
+    }
     sizes: dict[str, int] = {}
     variables = {}
     for name, values in draws.items():
@@ -78,7 +80,3 @@ def _labels(given: Sequence[Any]) -> np.ndarray:
     if all(isinstance(label, int | float) for label in given):
         return np.array(given)
     return np.array([str(label) for label in given], dtype=object)
-
-
-def _shape(draws: Posterior) -> tuple[int, ...]:
-    return np.shape(next(iter(draws.values())))

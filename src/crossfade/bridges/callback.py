@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions.transforms import Transform
 
+from crossfade.density.coordinates import Coordinates
 from crossfade.types import Array, CrossfadeError, Theta
 
 # The error of a central difference is h^2 in the formula and eps/h in the rounding; this balances the two.
 STEP = float(np.finfo(float).eps) ** (1 / 3)
 
 
+@dataclass(eq=False)
 class Host:
     """The user's functions of NumPy arrays; compared by identity, so that nobody else's program is served."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        gradient: Callable[[Any], Any] | None,
-        shapes: dict[str, tuple[int, ...]],
-        bare: bool,
-    ):
-        self.function, self.gradient = function, gradient
-        self.shapes = shapes
-        self.bare = bare  # the functions take one array, not a dict
+    function: Callable[[Any], Any]
+    gradient: Callable[[Any], Any] | None
+    shapes: dict[str, tuple[int, ...]]
+    bare: bool  # the functions take one array, not a dict
 
     def value(self, theta: Theta) -> float:
         found = self._call(self.function, theta, "the log joint")
@@ -75,8 +71,8 @@ class Called(eqx.Module):
     """
 
     host: Host = eqx.field(static=True)
-    transforms: dict[str, Transform]
-    scales: dict[str, Array]  # how far a coordinate typically is from 0, unconstrained
+    coordinates: Coordinates
+    scale: Array  # how far each coordinate typically is from 0, unconstrained
 
     def __call__(self, theta: Theta) -> Array:
         return _log_density(theta, called=self)
@@ -84,18 +80,6 @@ class Called(eqx.Module):
     def row(self, theta: Theta) -> Array:
         """All parameters in one row."""
         return jnp.concatenate([jnp.ravel(jnp.asarray(theta[name], float)) for name in self.host.shapes])[None]
-
-    def unconstrained(self, theta: Theta) -> Array:
-        return jnp.concatenate([jnp.ravel(self.transforms[name].inv(theta[name])) for name in self.host.shapes])
-
-    def constrained(self, u: Array) -> Array:
-        """The row of theta(u)."""
-        theta, first = {}, 0
-        for name in self.host.shapes:
-            like = self.scales[name]
-            theta[name] = self.transforms[name](u[first : first + like.size].reshape(like.shape))
-            first += like.size
-        return self.row(theta)[0]
 
 
 @eqx.filter_custom_jvp
@@ -111,11 +95,11 @@ def _log_density_jvp(primals: tuple[Theta], tangents: tuple[Theta], *, called: C
     if called.host.gradient is not None:
         found = _on_host(called.host.value_and_derivatives, row, 1 + row.size)
         return found[0], found[1:] @ called.row(moves)[0]
-    u, velocity = jax.jvp(called.unconstrained, (theta,), (moves,))
-    scale = jnp.concatenate([jnp.ravel(called.scales[name]) for name in called.host.shapes])
-    step = STEP * jnp.maximum(scale, jnp.abs(u))
-    around = jax.vmap(called.constrained)(u + jnp.concatenate([jnp.diag(step), -jnp.diag(step)]))
-    found = _on_host(called.host.values, jnp.concatenate([row, around]), 1 + 2 * u.size)
+    u, velocity = jax.jvp(called.coordinates.inverse, (theta,), (moves,))
+    step = STEP * jnp.maximum(called.scale, jnp.abs(u))
+    around = jax.vmap(called.coordinates.theta)(u + jnp.concatenate([jnp.diag(step), -jnp.diag(step)]))
+    rows = jnp.concatenate([row, jax.vmap(called.row)(around)[:, 0]])
+    found = _on_host(called.host.values, rows, 1 + 2 * u.size)
     above, below = jnp.split(found[1:], 2)
     return found[0], ((above - below) / (2 * step)) @ velocity
 

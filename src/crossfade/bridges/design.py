@@ -12,6 +12,7 @@ from crossfade.types import CrossfadeError
 if TYPE_CHECKING:
     import pandas
 
+FAMILIES = ("gaussian", "logistic", "poisson")
 SCALINGS = ("standardise", "centre", "raw")
 INTERCEPT = "Intercept"  # formulaic's name for the column of ones
 
@@ -25,27 +26,33 @@ class Design(NamedTuple):
     scale: str  # what was done to the columns, for people
 
 
-def read(
-    table: pandas.DataFrame, formula_1: str, formula_2: str, *, scaling: str, family: str
-) -> tuple[Design, Design]:
+def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str) -> list[Design]:
     """The designs of two formulas with one response, on the same rows and the same scale."""
+    from pandas.api.types import is_numeric_dtype
+
+    if family not in FAMILIES:
+        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
     if scaling not in SCALINGS:
         raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
-    parsed = [_parse(formula_1, "formula 1"), _parse(formula_2, "formula 2")]
-    response, other = (str(formula.lhs) for formula in parsed)
+    parsed = {which: _parse(text, which) for which, text in (("formula 1", formula_1), ("formula 2", formula_2))}
+    response, other = (str(formula.lhs) for formula in parsed.values())
     if response != other:
         raise CrossfadeError(
             f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
             "explanations of the same data, so give both formulas one response"
         )
-    used = sorted({str(name) for formula in parsed for name in formula.required_variables if name != "."})
+    used = sorted({str(name) for formula in parsed.values() for name in formula.required_variables if name != "."})
     _check_columns(table, used)
-    _check_response(table, response)
-
-    y, columns_1, names_1 = _matrices(parsed[0], table, "formula 1")
-    _, columns_2, names_2 = _matrices(parsed[1], table, "formula 2")
+    name = response.strip("`")  # an expression such as log(y) is looked at later
+    if name in table.columns and not is_numeric_dtype(table[name]):
+        raise CrossfadeError(
+            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
+            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
+        )
+    both = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
+    (y, _, names_1), (_, _, names_2) = both.values()
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
     _check_range(y, response, family)
@@ -54,17 +61,16 @@ def read(
             f"both formulas have the same columns ({', '.join(names_1)}), so the Bayes factor is 1: "
             "change one of them (in a formula x**2 means x; the square of x is written I(x**2))"
         )
-    _check_design(columns_1, names_1, "formula 1")
-    _check_design(columns_2, names_2, "formula 2")
+    for which, (_, columns, names) in both.items():
+        _check_design(columns, names, which)
+    if family == "gaussian" and "variance" in (*names_1, *names_2):
+        raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
 
     centred = scaling != "raw" and INTERCEPT in names_1 and INTERCEPT in names_2
     said = _describe(scaling, centred, family)
     if scaling == "standardise" and family == "gaussian":
         y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
-    return (
-        Design(y, _scale(columns_1, names_1, scaling, centred), names_1, said),
-        Design(y, _scale(columns_2, names_2, scaling, centred), names_2, said),
-    )
+    return [Design(y, _scale(own, names, scaling, centred), names, said) for _, own, names in both.values()]
 
 
 def _parse(formula: str, which: str) -> Any:
@@ -112,18 +118,6 @@ def _check_columns(table: pandas.DataFrame, used: list[str]) -> None:
                 f"column {name!r} has {_counted(text, 'entry', 'entries')} that cannot be read as a number, "
                 f"{_seen(column.iloc[text])}: mend them, or make every entry a label if it is a factor"
             )
-
-
-def _check_response(table: pandas.DataFrame, response: str) -> None:
-    """The response is a number in every row; an expression such as log(y) is looked at later."""
-    import pandas
-
-    name = response.strip("`")
-    if name in table.columns and not pandas.api.types.is_numeric_dtype(table[name]):
-        raise CrossfadeError(
-            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
-            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
-        )
 
 
 def _check_range(y: np.ndarray, response: str, family: str) -> None:
@@ -180,21 +174,17 @@ def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> No
             f"{which} has {n_columns} column{'s' * (n_columns > 1)} but the table only {n_rows} "
             f"row{'s' * (n_rows > 1)}: it needs at least {max(n_columns, 2)}"
         )
-    kept: list[int] = []
-    unit = columns / np.linalg.norm(columns, axis=0)
-    if INTERCEPT in names:
-        spread = columns - columns.mean(axis=0) * np.array([name != INTERCEPT for name in names])
-        unit = spread / np.linalg.norm(spread, axis=0)
-    for j, name in enumerate(names):
-        if kept:
-            weights = np.linalg.lstsq(unit[:, kept], unit[:, j], rcond=None)[0]
-            if np.linalg.norm(unit[:, j] - unit[:, kept] @ weights) < 1e-9:
-                said_by = [names[k] for k, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6]
-                raise CrossfadeError(
-                    f"{which} is collinear: {name!r} is a linear combination of "
-                    f"{', '.join(repr(other) for other in said_by)}; leave one of them out"
-                )
-        kept.append(j)
+    centred = INTERCEPT in names
+    unit = columns - columns.mean(axis=0) * np.array([centred and name != INTERCEPT for name in names])
+    unit /= np.linalg.norm(unit, axis=0)
+    for j in range(1, n_columns):
+        weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
+        if np.linalg.norm(unit[:, j] - unit[:, :j] @ weights) < 1e-9:
+            said_by = [repr(other) for other, weight in zip(names, weights, strict=False) if abs(weight) > 1e-6]
+            raise CrossfadeError(
+                f"{which} is collinear: {names[j]!r} is a linear combination of {', '.join(said_by)}; leave one of "
+                "them out"
+            )
 
 
 def _scale(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: bool) -> np.ndarray:
@@ -223,6 +213,5 @@ def _counted(rows: np.ndarray, one: str, many: str = "") -> str:
 def _seen(values: Any) -> str:
     """The first few distinct values, as one would type them."""
     distinct = list(dict.fromkeys(np.asarray(values).tolist()))
-    return ", ".join(f"{v:g}" if isinstance(v, float) else repr(v) for v in distinct[:5]) + (
-        ", ..." if len(distinct) > 5 else ""
-    )
+    shown = [f"{value:g}" if isinstance(value, float) else repr(value) for value in distinct[:5]]
+    return ", ".join([*shown, *(["..."] if len(distinct) > 5 else [])])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crossfade.bridges.design import Design, read
+from crossfade.bridges.design import Design, designs
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from crossfade.density.model import Model
 
-FAMILIES = ("gaussian", "logistic", "poisson")
 # Where Prior.sd is not given. A logit of 10 is as good as certain, but exp(10) is 22,000 times the rate.
 SD = {"logistic": 10.0, "poisson": 2.5}
 
@@ -54,19 +53,7 @@ def from_formulas(
     return models(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
 
 
-def designs(
-    table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str
-) -> tuple[Design, Design]:
-    """Response and design matrix of both formulas, scaled alike, after all checks of the table."""
-    if family not in FAMILIES:
-        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
-    both = read(table, formula_1, formula_2, scaling=scaling, family=family)
-    if family == "gaussian" and any("variance" in design.names for design in both):
-        raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
-    return both
-
-
-def models(both: tuple[Design, Design], family: str, prior: Prior) -> tuple[Model, Model]:
+def models(both: list[Design], family: str, prior: Prior) -> tuple[Model, Model]:
     """The models of two designs under one prior."""
     _check(prior, family, sorted({name for design in both for name in design.names}))
     first, second = (_model(design, family, prior) for design in both)
@@ -75,22 +62,15 @@ def models(both: tuple[Design, Design], family: str, prior: Prior) -> tuple[Mode
 
 def statement(prior: Prior, family: str) -> str:
     """The priors in one line, for people."""
-    if family in SD:
-        sd = _sd(prior, family)
-        text = f"coefficients ~ N({prior.mean:g}, sd {sd:g})"
-        changed = [f"{name} ~ N({mean:g}, sd {sd:g})" for name, mean in prior.means.items()]
-    else:
-        text = f"coefficients ~ N({prior.mean:g}, variance/{prior.precision:g})"
-        changed = [
-            f"{name} ~ N({prior.means.get(name, prior.mean):g}, "
-            f"variance/{prior.precisions.get(name, prior.precision):g})"
-            for name in {**prior.means, **prior.precisions}
-        ]
-    if changed:
-        text += ", but " + ", ".join(changed)
-    if family == "gaussian":
-        text += f"; 1/variance ~ Gamma({prior.noise_shape:g}, rate {prior.noise_rate:g})"
-    return text
+
+    def of(name: str) -> str:
+        mean, precision = prior.means.get(name, prior.mean), prior.precisions.get(name, prior.precision)
+        spread = f"sd {_sd(prior, family):g}" if family in SD else f"variance/{precision:g}"
+        return f"{name or 'coefficients'} ~ N({mean:g}, {spread})"
+
+    changed = ", ".join(map(of, {**prior.means, **prior.precisions}))
+    noise = f"; 1/variance ~ Gamma({prior.noise_shape:g}, rate {prior.noise_rate:g})" if family == "gaussian" else ""
+    return of("") + (f", but {changed}" if changed else "") + noise
 
 
 def _model(design: Design, family: str, prior: Prior) -> Model:
@@ -99,17 +79,12 @@ def _model(design: Design, family: str, prior: Prior) -> Model:
         from crossfade.worlds.glm import logistic, poisson
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
-        return make(design.y, design.columns, design.names, prior_mean=mean, prior_sd=_sd(prior, family))
+        return make(*design[:3], prior_mean=mean, prior_sd=_sd(prior, family))
     from crossfade.worlds import linear
 
-    return linear.model(
-        design.y,
-        design.columns,
-        design.names,
-        prior_mean=mean,
-        prior_precision=np.array([prior.precisions.get(name, prior.precision) for name in design.names]),
-        noise=linear.Noise(prior.noise_shape, prior.noise_rate),
-    )
+    precision = np.array([prior.precisions.get(name, prior.precision) for name in design.names])
+    noise = linear.Noise(prior.noise_shape, prior.noise_rate)
+    return linear.model(*design[:3], prior_mean=mean, prior_precision=precision, noise=noise)
 
 
 def _sd(prior: Prior, family: str) -> float:
@@ -117,21 +92,17 @@ def _sd(prior: Prior, family: str) -> float:
 
 
 def _check(prior: Prior, family: str, names: list[str]) -> None:
-    default = Prior()
-    idle = ("sd",) if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate")
-    for field in idle:
-        if getattr(prior, field) != getattr(default, field):
+    for field in ("sd",) if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate"):
+        if getattr(prior, field) != getattr(Prior(), field):
             raise CrossfadeError(f"the {family} family has no prior {field}: leave it out")
     for field in ("means", "precisions"):
         for name in getattr(prior, field):
             if name not in names:
                 raise CrossfadeError(f"prior {field} name {name!r}, which no formula has: choose from {names}")
-    positive: dict[str, Any] = {field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate")}
-    if prior.sd is not None:
-        positive["sd"] = prior.sd
+    positive = {field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate", "sd")}
     positive |= {f"precision of {name}": value for name, value in prior.precisions.items()}
     for what, value in positive.items():
-        if not (np.isfinite(value) and value > 0):
+        if value is not None and not (np.isfinite(value) and value > 0):
             raise CrossfadeError(f"the prior {what} is {value}: it must be a positive number")
     for what, value in {"mean": prior.mean, **{f"mean of {n}": v for n, v in prior.means.items()}}.items():
         if not np.isfinite(value):

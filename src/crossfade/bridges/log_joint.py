@@ -14,7 +14,7 @@ from numpyro.distributions.constraints import Constraint
 from numpyro.distributions.transforms import Transform
 
 from crossfade.bridges.callback import Called, Host
-from crossfade.density.coordinates import Place
+from crossfade.density.coordinates import Place, coordinates
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
@@ -72,17 +72,15 @@ def from_log_joint(
     """
     theta, bare = _example(example)
     places, start = _places(theta, support, bare)
-    functions = {"log joint": fn} if log_likelihood is None else {"log prior": fn, "log likelihood": log_likelihood}
-    if bare:
-        functions = {what: _of_names(function) for what, function in functions.items()}
-    for what, function in functions.items():
-        _check_traceable(function, theta, what)
-        _check_numbers(function, theta, what)
-    responses = _responses(data)
+    parts: dict[str, Any] = {"log_prior": fn, "log_likelihood": log_likelihood}
     if log_likelihood is None:
-        return Joint(places, start, whole=functions["log joint"], data=responses)
-    log_prior, log_likelihood = functions.values()
-    return Joint(places, start, log_prior=log_prior, log_likelihood=log_likelihood, data=responses)
+        parts = {"whole": fn}
+    for part, function in parts.items():
+        what = "log joint" if part == "whole" else part.replace("_", " ")
+        parts[part] = own = _of_names(function) if bare else function
+        _check_traceable(own, theta, what)
+        _check_numbers(own, theta, what)
+    return Joint(places, start, data=_responses(data), **parts)
 
 
 @in_float64
@@ -101,9 +99,9 @@ def from_numpy_log_joint(
     """
     theta, bare = _example(example)
     places, start = _places(theta, support, bare)
-    scales = {name: _scale(theta[name], places[name][1], u) for name, u in start.centre.items()}
+    scale = jnp.concatenate([_scale(theta[name], places[name][1], u) for name, u in start.centre.items()])
     shapes = {name: shape for name, (shape, _) in places.items()}
-    called = Called(Host(fn, gradient, shapes, bare), start.transforms, scales)
+    called = Called(Host(fn, gradient, shapes, bare), coordinates(places), scale)
     called.host.value(theta)  # so that an error in it surfaces here, with its own traceback
     if gradient is not None:
         called.host.derivatives(theta)
@@ -112,7 +110,7 @@ def from_numpy_log_joint(
     if gradient is None:
         note += "; its gradients are finite differences, two calls a coordinate: pass gradient= if you can"
     else:
-        _check_gradient(called, Called(Host(fn, None, shapes, bare), start.transforms, scales), start)
+        _check_gradient(called, Called(Host(fn, None, shapes, bare), called.coordinates, scale), start.centre)
     return Joint(places, start, whole=called, data=_responses(data), notes=(note,))
 
 
@@ -137,11 +135,11 @@ def _places(
     theta: Theta, support: Mapping[str, Support] | Support | None, bare: bool
 ) -> tuple[dict[str, Place], Around]:
     """Shapes and supports, and starts around the example, which must be inside."""
-    given = dict(support) if isinstance(support, Mapping) else {}
     if support is not None and not isinstance(support, Mapping):
         if not bare:
             raise CrossfadeError(f"support is {support!r} for all parameters: give a dict with their names")
-        given = {ONLY: support}
+        support = {ONLY: support}
+    given = dict(support or {})
     if unknown := set(given) - set(theta):
         raise CrossfadeError(f"support names {sorted(unknown)}, which example does not have: choose from {[*theta]}")
     places, centre, transforms = {}, {}, {}
@@ -186,8 +184,8 @@ def _responses(data: Any) -> np.ndarray | None:
 def _scale(value: Array, constraint: Constraint, u: Array) -> Array:
     """Of a real coordinate the size of its example; transformed ones are logarithms of sorts, of order 1."""
     if constraint is not constraints.real:
-        return jnp.ones(jnp.shape(u))
-    return jnp.where(value == 0, 1.0, jnp.abs(value))
+        return jnp.ones(jnp.size(u))
+    return jnp.ravel(jnp.where(value == 0, 1.0, jnp.abs(value)))
 
 
 def _check_traceable(function: Callable[[Theta], Any], theta: Theta, what: str) -> None:
@@ -224,20 +222,16 @@ def _check_numbers(function: Callable[[Theta], Any], theta: Theta, what: str) ->
             )
 
 
-def _check_gradient(called: Called, differences: Called, start: Around) -> None:
+def _check_gradient(called: Called, differences: Called, centre: Theta) -> None:
     """The user's gradient agrees with differences at the example, in unconstrained coordinates."""
-
-    def slopes(density: Called) -> Theta:
-        def of(centre: Theta) -> Array:
-            return density({name: start.transforms[name](u) for name, u in centre.items()})
-
-        return jax.jit(jax.grad(of))(start.centre)
-
-    own, expected = slopes(called), slopes(differences)
-    for name, scale in called.scales.items():
-        size = jnp.maximum(jnp.abs(own[name]), jnp.abs(expected[name]))
-        if not np.all(jnp.abs(own[name] - expected[name]) <= 1e-3 * size + 1e-4 / scale):
+    u = jnp.concatenate([jnp.ravel(own) for own in centre.values()])
+    both = (called, differences)
+    slopes = jnp.stack([jax.jit(jax.grad(lambda u, f=f: f(called.coordinates.theta(u))))(u) for f in both])
+    agree = jnp.abs(slopes[0] - slopes[1]) <= 1e-3 * jnp.abs(slopes).max(axis=0) + 1e-4 / called.scale
+    for name, shape in called.coordinates.shapes.items():
+        if not np.all(agree[at := called.coordinates.stretch(name)]):
+            own, expected = slopes[:, at].reshape(2, *shape)
             raise CrossfadeError(
-                f"gradient and finite differences disagree in {name!r} at the example (unconstrained: {own[name]} and "
-                f"{expected[name]}): mend gradient=, or leave it out"
+                f"gradient and finite differences disagree in {name!r} at the example (unconstrained: {own} and "
+                f"{expected}): mend gradient=, or leave it out"
             )

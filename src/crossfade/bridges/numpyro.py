@@ -13,34 +13,21 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from numpyro.distributions import Distribution
 
 from crossfade.bridges import sites
-from crossfade.bridges.sites import ARRAY, Held, Program
+from crossfade.bridges.sites import Program
 from crossfade.density.model import Model, describe
 from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 
 
 class SitePrior(eqx.Module):
-    """A site whose distribution depends on other parameters."""
+    """A site whose distribution the program makes of other parameters, or a fixed one with better words."""
 
-    program: Program
-    name: str = eqx.field(static=True)
+    source: Program | Distribution
+    name: str = eqx.field(static=True)  # in the program
     words: str = eqx.field(static=True)
 
     def __call__(self, theta: Theta) -> Distribution:
-        return self.program.distribution(self.name, theta)
-
-    def __str__(self) -> str:
-        return self.words
-
-
-class FixedPrior(eqx.Module):
-    """A site that depends on nothing, with words of its own where those of its distribution are poor."""
-
-    distribution: Distribution
-    words: str = eqx.field(static=True)
-
-    def __call__(self, theta: Theta) -> Distribution:
-        return self.distribution
+        return self.source.distribution(self.name, theta) if isinstance(self.source, Program) else self.source
 
     def __str__(self) -> str:
         return self.words
@@ -71,7 +58,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
     """
     if not callable(model):
         raise CrossfadeError(f"from_numpyro needs a model function, not a {type(model).__name__}")
-    program, theta, observed = _read(model, args, kwargs)
+    program, theta, observed, dims = _read(model, args, kwargs)
     if not theta:
         raise CrossfadeError("the model has no latent site: give at least one parameter a prior with numpyro.sample")
     if not observed:
@@ -82,55 +69,44 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
     parents = _parents(program, theta, observed)
     moving = tuple(name for name in observed if parents[name])
     priors, data = _constants(program, theta, observed, parents)
-    return Model(priors, SiteLikelihood(program, moving), data=data, dims=_dims(program, theta))
-
-
-def _dims(program: Program, theta: Theta) -> dict[str, tuple[str, ...]]:
-    """The names of the plates that a site is in, where they are all of its dimensions."""
-    found: dict[str, tuple[str, ...]] = {}
-
-    def look(program: Program) -> None:
-        for name, site in program.run({}).items():
-            if name in theta:
-                plates = sorted(site["cond_indep_stack"], key=lambda plate: plate.dim)
-                if plates and len(plates) == len(theta[name].shape):
-                    found[name] = tuple(str(plate.name) for plate in plates)
-
-    jax.eval_shape(look, program)
-    return found
+    return Model(priors, SiteLikelihood(program, moving), data=data, dims=dims)
 
 
 def _read(
     model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Program, Theta, tuple[str, ...]]:
-    """The program, the shapes of its latent sites and the names of the observed ones; nothing is computed.
+) -> tuple[Program, Theta, tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The program, the shapes of its latent sites, the names of the observed ones and of the plates of each site.
 
-    A model that needs the values of its arguments (for the number of groups, say) gets them as constants.
+    Nothing is computed. A model that needs the values of its arguments (for the number of groups, say) gets them as
+    constants.
     """
-    leaves, layout = jax.tree.flatten((args, kwargs))
-    arrays = []
-    held = list(leaves)
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, np.ndarray | jax.Array) and leaf.dtype.kind in "fiub":
-            if leaf.dtype.kind == "f":  # float32 widens to the same numbers; nothing more is lost on the way
-                leaves[i] = leaf.astype(float)
-            arrays.append(jnp.asarray(leaves[i]))
-            held[i] = ARRAY
+    given, layout = jax.tree.flatten((args, kwargs))
+    # float32 widens to the same numbers; nothing more is lost on the way
+    leaves = [leaf.astype(float) if _is_data(leaf, "f") else leaf for leaf in given]
+    arrays, rest = eqx.partition(leaves, _is_data)
     theta: Theta = {}
     observed: dict[str, None] = {}
+    dims: dict[str, tuple[str, ...]] = {}
+
+    def called(leaves: list[Any]) -> Any:
+        own, named = jax.tree.unflatten(layout, leaves)
+        return model(*own, **named)
 
     def look(program: Program) -> None:
         for name, site in program.run({}, visit=sites.check).items():
-            if sites.is_latent(site):
-                theta[name] = jax.ShapeDtypeStruct(jnp.shape(site["value"]), float)
-            elif sites.is_observed(site):
+            if sites.is_observed(site):
                 observed[name] = None
+            elif site["type"] == "sample":
+                theta[name] = jax.ShapeDtypeStruct(jnp.shape(site["value"]), float)
+                plates = sorted(site["cond_indep_stack"], key=lambda plate: plate.dim)
+                if plates and len(plates) == len(theta[name].shape):  # they are all of its dimensions
+                    dims[name] = tuple(str(plate.name) for plate in plates)
 
     try:
-        program = Program(arrays, Held(model, layout, held))
+        program = Program(jax.tree.map(jnp.asarray, arrays), lambda arrays: called(eqx.combine(arrays, rest)))
         jax.eval_shape(look, program)
     except jax.errors.JAXTypeError:
-        program = Program([], Held(model, layout, leaves))
+        program = Program([], lambda _: called(leaves))
         try:
             jax.eval_shape(look, program)
         except jax.errors.JAXTypeError as error:
@@ -138,7 +114,11 @@ def _read(
                 f"the model cannot be traced by JAX ({str(error).splitlines()[0]}): it must not branch on the values "
                 "of its parameters or hand them to NumPy; use jax.numpy and jnp.where"
             ) from error
-    return program, theta, tuple(observed)
+    return program, theta, tuple(observed), dims
+
+
+def _is_data(leaf: Any, kinds: str = "fiub") -> bool:
+    return isinstance(leaf, np.ndarray | jax.Array) and leaf.dtype.kind in kinds
 
 
 def _parents(program: Program, theta: Theta, observed: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -146,9 +126,8 @@ def _parents(program: Program, theta: Theta, observed: tuple[str, ...]) -> dict[
 
     def probe(key: Array, given: Theta, values: Theta) -> list[Array]:
         found = program.run(given, key)
-        densities = [sites.whole(found[name]).log_prob(values[name]) for name in theta]
         return [
-            *densities,
+            *(sites.whole(found[name]).log_prob(values[name]) for name in theta),
             *(sites.inside(found[name]) for name in observed),
             sum(jnp.sum(sites.log_prob(found[name])) for name in observed),
         ]
@@ -179,7 +158,7 @@ def _constants(
     """The priors, and the responses: all that does not depend on the parameters is computed once, here."""
     words: dict[str, str] = {}
 
-    def compute(program: Program) -> tuple[dict[str, Distribution], dict[str, sites.Response]]:
+    def compute(program: Program) -> Any:
         found = program.run({name: jnp.ones(spec.shape) for name, spec in theta.items()})
         fixed = {}
         for name in (*theta, *observed):
@@ -188,11 +167,16 @@ def _constants(
             numpyros = all(type(layer).__module__.startswith("numpyro.") for layer in layers)
             if name in theta and not parents[name] and numpyros:
                 fixed[name] = jax.tree.map(_plain, layers[0])
-        return fixed, {name: sites.response(found[name]) for name in observed}
+        seen = [found[name] for name in sorted(observed)]  # what two models must have in common, in one order
+        return fixed, {s["name"]: (jnp.asarray(s["value"]), sites.kept(s), sites.inside(s)) for s in seen}
 
     fixed, responses = jax.jit(compute)(program)
-    for name, response in responses.items():
-        sites.check_response(name, words[name], response, moves=bool(parents[name]))
+    for name, (_, _, inside) in responses.items():
+        if not parents[name] and not np.all(inside):  # no parameter can move the support there
+            raise CrossfadeError(
+                f"observed values of {name!r} are missing, or impossible under {words[name]}: drop or mask them, or "
+                "choose another distribution"
+            )
     priors: dict[str, Any] = {}
     for name in theta:
         if name in fixed:
@@ -200,7 +184,8 @@ def _constants(
         else:
             given = f", given {', '.join(parents[name])}" if parents[name] else ""
             priors[name] = SitePrior(program, name, words[name] + given)
-    return priors, sites.flattened(responses)
+    data = [np.ravel(np.asarray(value, float)[np.asarray(kept)]) for value, kept, _ in responses.values()]
+    return priors, np.concatenate(data)
 
 
 def _prior(distribution: Distribution) -> Any:
@@ -210,7 +195,7 @@ def _prior(distribution: Distribution) -> Any:
         return distribution
     words = describe(inner) if inner.arg_constraints else type(inner).__name__
     shape = (*distribution.batch_shape, *distribution.event_shape)
-    return FixedPrior(distribution, f"{words} of shape {shape}" if shape else words)
+    return SitePrior(distribution, "", f"{words} of shape {shape}" if shape else words)
 
 
 def _plain(leaf: Any) -> Any:

@@ -225,7 +225,5 @@ def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
 
 def _data(model: Any) -> np.ndarray:
     """All observed values, variables in the order of their names: what two models must have in common."""
-    values = [
-        model.rvs_to_values[rv].eval(mode=in_python()) for rv in sorted(model.observed_RVs, key=lambda rv: rv.name)
-    ]
-    return np.concatenate([np.ravel(np.asarray(value, float)) for value in values])
+    observed = [model.rvs_to_values[rv] for rv in sorted(model.observed_RVs, key=lambda rv: rv.name)]
+    return np.concatenate([np.ravel(np.asarray(value.eval(mode=in_python()), float)) for value in observed])

@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
-from numpyro.primitives import Messenger
 
 from crossfade.types import Array, CrossfadeError, Theta
 
 Site = dict[str, Any]
 
 
-class Held:
-    """What JAX cannot trace, compared by identity: a compiled program is never served to another call's model."""
-
-    def __init__(self, function: Callable[..., Any], layout: Any, leaves: list[Any]):
-        self.function, self.layout, self.leaves = function, layout, leaves
-
-
-ARRAY = object()  # where an array goes among the held arguments
-
-
 class Program(eqx.Module):
     """The user's model with its arguments: arrays are data of the compiled program, the rest is part of it."""
 
-    arrays: list[Array]
-    held: Held = eqx.field(static=True)
+    arrays: list[Array | None]  # None: another argument
+    # Compared by identity: a compiled program is never served to another call's model.
+    function: Callable[[Any], Any] = eqx.field(static=True)
 
     def run(self, theta: Theta, seed: Any = 0, visit: Callable[[Site], None] | None = None) -> dict[str, Site]:
         """All sites with theta in the place of the latent ones; those that theta lacks are drawn after a visit."""
-        arrays = iter(self.arrays)
-        leaves = [next(arrays) if leaf is ARRAY else leaf for leaf in self.held.leaves]
-        args, kwargs = jax.tree.unflatten(self.held.layout, leaves)
-        model = handlers.substitute(handlers.seed(self.held.function, seed), data=theta)
-        return handlers.trace(_Visited(model, visit) if visit else model).get_trace(*args, **kwargs)
+        model = handlers.substitute(handlers.seed(self.function, seed), data=theta)
+        # A visit is from outside of all handlers, where plates have done their work; its None hides nothing.
+        return handlers.trace(handlers.block(model, hide_fn=visit) if visit else model).get_trace(self.arrays)
 
     def distribution(self, name: str, theta: Theta) -> Distribution:
         """The distribution of one site; nothing behind it is run."""
@@ -53,35 +39,16 @@ class Program(eqx.Module):
         try:
             self.run(theta, visit=stop)
         except _Reached as reached:
-            return whole(reached.site)
+            return whole(reached.args[0])
         raise CrossfadeError(f"the model has no site {name!r} for some values of its parameters: give it one for all")
 
 
 class _Reached(BaseException):
     """Not an Exception, so that a model which catches those does not catch this."""
 
-    def __init__(self, site: Site):
-        super().__init__()
-        self.site = site
-
-
-class _Visited(Messenger):
-    """Shows every site from outside of all handlers, where plates have done their work."""
-
-    def __init__(self, model: Callable[..., Any], visit: Callable[[Site], None]):
-        super().__init__(model)
-        self.visit = visit
-
-    def process_message(self, msg: Any) -> None:
-        self.visit(msg)
-
 
 def is_observed(site: Site) -> bool:
     return site["type"] == "sample" and bool(site["is_observed"])
-
-
-def is_latent(site: Site) -> bool:
-    return site["type"] == "sample" and not site["is_observed"]
 
 
 def whole(site: Site) -> Distribution:
@@ -123,33 +90,6 @@ def log_prob(site: Site) -> Array:
     return site["fn"].log_prob(site["value"])
 
 
-class Response(NamedTuple):
-    """An observed site in numbers."""
-
-    value: Array
-    kept: Array
-    inside: Array
-
-
-def response(site: Site) -> Response:
-    return Response(jnp.asarray(site["value"]), kept(site), inside(site))
-
-
-def flattened(responses: dict[str, Response]) -> np.ndarray:
-    """All values that count, sites in the order of their names: what two models must have in common."""
-    parts = [np.asarray(value, float)[np.asarray(kept)] for _, (value, kept, _) in sorted(responses.items())]
-    return np.concatenate([np.ravel(part) for part in parts])
-
-
-def check_response(name: str, distribution: str, found: Response, *, moves: bool) -> None:
-    """No value that counts is outside of the support, unless a parameter may move the support there."""
-    if not moves and not np.all(found.inside):
-        raise CrossfadeError(
-            f"observed values of {name!r} are missing, or impossible under {distribution}: drop or mask them, or "
-            "choose another distribution"
-        )
-
-
 def check(site: Site) -> None:
     """A refusal of what has no known normalisation, or is not there to be integrated over."""
     name, kind = site.get("name"), site["type"]
@@ -169,10 +109,10 @@ def check(site: Site) -> None:
             f"{name!r} is a numpyro.factor, which has no known normalisation: write it as an observed distribution, "
             "or use from_log_joint if you know that the joint is normalised"
         )
-    if is_latent(site):
-        _check_latent(site, inner)
-    else:
+    if site["is_observed"]:
         _check_observed(site)
+    else:
+        _check_latent(site, inner)
 
 
 def _check_latent(site: Site, inner: Distribution) -> None:
@@ -210,7 +150,7 @@ def _check_observed(site: Site) -> None:
             f"the observed site {site['name']!r} is scaled, so its likelihood is no probability of the data and a "
             "Bayes factor has no meaning: take the scale away"
         )
-    shape, value = jnp.shape(site["fn"].log_prob(site["value"])), jnp.shape(site["value"])
+    shape, value = jnp.shape(log_prob(site)), jnp.shape(site["value"])
     if shape != value[: len(value) - site["fn"].event_dim]:
         raise CrossfadeError(
             f"the values of {site['name']!r} have shape {value} and their log densities {shape}, so that values count "

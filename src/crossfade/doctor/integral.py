@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import tanhsinh
@@ -22,17 +21,10 @@ NEARER = 8.0  # times nearer to the centre: where the tail is compared with the 
 LogFunctions = Callable[[np.ndarray], np.ndarray]  # [node, k] -> [node, k]: column j holds arguments of function j
 
 
-class Integrals(NamedTuple):
-    """Logs of the integrals [k], how far they may be off, and which of them converge."""
+def integrals(log_f: LogFunctions, centre: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logs of the integrals [k], how far they may be off, and which of them converge.
 
-    log_value: np.ndarray
-    error: np.ndarray
-    converges: np.ndarray
-
-
-def integrals(log_f: LogFunctions, centre: np.ndarray, scale: np.ndarray) -> Integrals:
-    """SciPy's tanh-sinh rule on both sides of the top of each function, in units of its width.
-
+    SciPy's tanh-sinh rule on both sides of the top of each function, in units of its width.
     SciPy looks around 0, in units of 1: a first guess of centre and scale is moved to the top before. log_f is -inf
     where f is 0, and NaN beyond the numbers of a computer: a tail that is cut off there is told from one that ends.
     """
@@ -55,7 +47,7 @@ def integrals(log_f: LogFunctions, centre: np.ndarray, scale: np.ndarray) -> Int
         total = np.logaddexp(*sides.integral)
         error = np.exp(np.logaddexp(*sides.error) - total)
         log_value = total + np.log(scale)
-        return Integrals(log_value, error, ~_diverges(log_f, x, found, centre, log_value))
+        return log_value, error, ~_diverges(log_f, x, found, centre, log_value)
 
 
 def _blocks(log_f: LogFunctions, x: np.ndarray) -> np.ndarray:

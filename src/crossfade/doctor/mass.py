@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,11 +12,11 @@ import numpy as np
 from numpyro.distributions import Distribution, Independent, biject_to, constraints
 
 from crossfade.api import evidence
-from crossfade.density.coordinates import Coordinates, Density
+from crossfade.density.coordinates import Density
 from crossfade.density.joint import Joint, LogDensity, PriorFactor
 from crossfade.density.model import given
 from crossfade.doctor.finding import Finding, reason
-from crossfade.doctor.integral import Integrals, integrals
+from crossfade.doctor.integral import LogFunctions, integrals
 from crossfade.sampling.draws import drawn, values
 from crossfade.types import Array, Theta
 
@@ -103,8 +103,8 @@ def _of_factor(joint: Joint, name: str, factor: LogDensity, thetas: list[Theta],
     for theta in thetas[:1] if isinstance(prior, Distribution) else thetas:
         mass = None if prior is None else _of_elements(given(prior, theta), theta[name])
         if mass is None:
-            start, density = StartOf(joint.start, name), GivenOthers(factor, theta, name)
-            mass = _of_joint(Joint({name: joint.places[name]}, start, whole=density), seed)
+            # The start draws all parameters; of these, coordinates take their own.
+            mass = _of_joint(Joint({name: joint.places[name]}, joint.start, whole=GivenOthers(factor, theta)), seed)
         found.append(mass)
     return max(found, key=lambda mass: (not mass.ok, mass.known, abs(mass.log_value)))
 
@@ -114,20 +114,9 @@ class GivenOthers(eqx.Module):
 
     factor: LogDensity
     theta: Theta
-    name: str = eqx.field(static=True)
 
     def __call__(self, own: Theta) -> Array:
         return self.factor({**self.theta, **own})
-
-
-class StartOf(eqx.Module):
-    """A start of one parameter."""
-
-    start: Callable[[Array], Theta]
-    name: str = eqx.field(static=True)
-
-    def __call__(self, key: Array) -> Theta:
-        return {self.name: self.start(key)[self.name]}
 
 
 def _of_elements(distribution: Any, value: Array) -> Mass | None:
@@ -147,17 +136,18 @@ def _of_elements(distribution: Any, value: Array) -> Mass | None:
         return _unless_lost(log_value, again, u)
 
     centre = np.ravel(transform.inv(value)).astype(float)
-    return _summed(integrals(log_f, np.where(np.isfinite(centre), centre, 0.0), np.ones(centre.size)))
+    return _summed(log_f, np.where(np.isfinite(centre), centre, 0.0))
 
 
-def _summed(found: Integrals, log_constant: float = 0.0, labels: Sequence[str] = ()) -> Mass:
+def _summed(log_f: LogFunctions, centre: np.ndarray, log_constant: float = 0.0, labels: Sequence[str] = ()) -> Mass:
     """Of a product, from the integrals of its factors."""
-    if not found.converges.all():
-        return Mass(np.inf, note=_listed([labels[int(i)] for i in np.flatnonzero(~found.converges)] if labels else []))
-    error = float(found.error.sum())
+    log_values, errors, converge = integrals(log_f, centre, np.ones(centre.size))
+    if not converge.all():
+        return Mass(np.inf, note=_listed([label for label, fine in zip(labels, converge, strict=False) if not fine]))
+    error = float(errors.sum())
     if error > WORST:
         return Mass(np.nan, note=f"its integral is only known to {error:.2g}, for its density jumps or has many peaks")
-    return Mass(log_constant + float(found.log_value.sum()), error if error > SMALL / 10 else 0.0)
+    return Mass(log_constant + float(log_values.sum()), error if error > SMALL / 10 else 0.0)
 
 
 def _of_joint(joint: Joint, seed: int) -> Mass:
@@ -190,22 +180,17 @@ def _is_product(density: Density, u: np.ndarray, n: int = 24) -> bool:
 
 def _of_product(density: Density, u: np.ndarray) -> Mass:
     """log f(u) = log f(o) + sum_j [log f(o with u_j) - log f(o)] for any fixed point o."""
-    log_u, size = values(density, u), u.shape[1]
+    log_u, size, coordinates = values(density, u), u.shape[1], density.coordinates
     origin, top = u[int(np.argmax(log_u))], float(np.max(log_u))
     each = np.arange(size)
 
     def log_f(x: np.ndarray) -> np.ndarray:
         rows = np.broadcast_to(origin, (len(x), size, size)).copy()
         rows[:, each, each] = x
-        again = np.asarray(_there_and_back(density.coordinates, rows))[:, each, each]
+        again = coordinates.unconstrained(coordinates.constrained(rows))[:, each, each]
         return _unless_lost(values(density, rows) - top, again, x)
 
-    return _summed(integrals(log_f, origin, np.ones(size)), top, density.coordinates.labels())
-
-
-@eqx.filter_jit
-def _there_and_back(coordinates: Coordinates, u: Array) -> Array:
-    return jax.vmap(jax.vmap(lambda own: coordinates.inverse(coordinates.theta(own))))(u)
+    return _summed(log_f, origin, top, coordinates.labels())
 
 
 def _unless_lost(log_f: np.ndarray, again: np.ndarray, u: np.ndarray) -> np.ndarray:

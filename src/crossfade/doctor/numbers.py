@@ -32,10 +32,6 @@ class Points(NamedTuple):
     def kind(self) -> str:
         return "starting points" if self.where == "starts" else f"draws of the {self.where}"
 
-    @property
-    def usable(self) -> np.ndarray:
-        return np.isfinite(self.value) & np.isfinite(self.slope).all(axis=1) & np.isfinite(self.u).all(axis=1)
-
     def example(self, which: np.ndarray) -> tuple[int, str]:
         """The first of these points, and what it is in the model's own parameters."""
         first = int(np.argmax(which))
@@ -51,6 +47,7 @@ def finite(joint: Joint, at: Points, which: str) -> list[Finding]:
     name, n = f"finite ({at.where})", len(at.value)
     impossible = np.isneginf(at.value)
     broken = ~np.isfinite(at.value) & ~impossible
+    lost = np.isfinite(at.value) & ~np.isfinite(at.slope).all(axis=1)
     if broken.any():
         first, point = at.example(broken)
         said = (
@@ -58,25 +55,22 @@ def finite(joint: Joint, at: Points, which: str) -> list[Finding]:
             f"{_culprit(joint, at.density.coordinates.theta(at.u[first]))} at {point}: it must be a number or -inf. "
             "Guard the operation that fails (log of 0, division by 0, overflow), or narrow the prior"
         )
-        return [Finding(name, which, False, said)]
-    if impossible.all():
+    elif impossible.all():
         said = (
             f"the log joint is -inf at all {n} {at.kind}: check the likelihood there, or move the prior to where the "
             "data are possible"
         )
-        return [Finding(name, which, False, said)]
-    lost = ~impossible & ~np.isfinite(at.slope).all(axis=1)
-    if lost.any():
+    elif lost.any():
         first, point = at.example(lost)
         label = at.density.coordinates.labels()[int(np.argmin(np.isfinite(at.slope[first])))]
         said = (
             f"the log joint is a number but its derivative by {label} is not, at {lost.sum()} of {n} {at.kind}, e.g. "
             f"{point}: give both sides of every jnp.where a derivative, also the side that is not taken"
         )
-        return [Finding(name, which, False, said)]
-    rest = f", -inf at {impossible.mean():.0%} (impossible there, which is allowed)" if impossible.any() else ""
-    said = f"the log joint and its gradient are finite at {n - impossible.sum()} of {n} {at.kind}{rest}"
-    return [Finding(name, which, True, said)]
+    else:
+        rest = f", -inf at {impossible.mean():.0%} (impossible there, which is allowed)" if impossible.any() else ""
+        said = f"the log joint and its gradient are finite at {n - impossible.sum()} of {n} {at.kind}{rest}"
+    return [Finding(name, which, not (broken.any() or impossible.all() or lost.any()), said)]
 
 
 def _culprit(joint: Joint, theta: Theta) -> str:
@@ -91,7 +85,7 @@ def _culprit(joint: Joint, theta: Theta) -> str:
 def gradients(at: Points, which: str) -> list[Finding]:
     """Derivatives against central differences: a rule written by hand may be that of another function."""
     name, coordinates = f"gradient ({at.where})", at.density.coordinates
-    usable = np.flatnonzero(at.usable)
+    usable = np.flatnonzero(np.isfinite(np.column_stack([at.value, at.slope, at.u])).all(axis=1))
     if len(usable) == 0:
         return [Finding(name, which, True, "not checked: nowhere are the log joint and its gradient finite")]
     rows = usable[np.unique(np.linspace(0, len(usable) - 1, N_COMPARED).astype(int))]
@@ -111,16 +105,16 @@ def gradients(at: Points, which: str) -> list[Finding]:
         unsure = np.abs(slope[:, 0] - slope[:, 1]) > gap.min(axis=1)  # a kink, or noise: differences cannot tell
     excess = np.where(unsure | np.isnan(excess), 0.0, excess)
     p, c = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    if excess[p, c] > AGREEMENT:
+    agrees = bool(excess[p, c] <= AGREEMENT)
+    some = "" if len(columns) == coordinates.size else f" for {len(columns)} of {coordinates.size} coordinates"
+    said = f"the gradient agrees with differences at {len(rows)} of them{some} (relative error {relative:.0e})"
+    if not agrees:
         said = (
             f"the derivative by {coordinates.labels()[columns[c]]} (unconstrained) is {exact[p, c]:.5g}, but "
             f"differences of the log joint give {slope[p, 1, c]:.5g}, at {coordinates.describe(u[p])}: correct the "
             "gradient that you wrote (gradient=, custom_jvp, custom_vjp), or leave it out"
         )
-        return [Finding(name, which, False, said)]
-    some = "" if len(columns) == coordinates.size else f" for {len(columns)} of {coordinates.size} coordinates"
-    said = f"the gradient agrees with differences at {len(rows)} of them{some} (relative error {relative:.0e})"
-    return [Finding(name, which, True, said)]
+    return [Finding(name, which, agrees, said)]
 
 
 def _compared(coordinates: Coordinates) -> np.ndarray:

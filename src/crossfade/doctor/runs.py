@@ -46,8 +46,7 @@ def placebo(model: AnyModel) -> Joint:
     joint = as_joint(model)
     names = ("placebo", *(f"placebo_{i}" for i in range(2, len(joint.names) + 2)))
     name = next(name for name in names if name not in joint.names)
-    prior = Normal(np.asarray(0.0), np.asarray(1.0))
-    own = PriorFactor(prior, name)
+    own = PriorFactor(Normal(np.asarray(0.0), np.asarray(1.0)), name)
 
     def ignoring(function: LogDensity) -> LogDensity:
         return WithoutPlacebo(fresh(function), name)
@@ -55,15 +54,15 @@ def placebo(model: AnyModel) -> Joint:
     def times(function: LogDensity | None) -> LogDensity | None:
         return None if function is None else Sum(ignoring(function), own)
 
-    factors = None if joint.factors is None else {key: ignoring(factor) for key, factor in joint.factors.items()}
+    others = {key: ignoring(factor) for key, factor in (joint.factors or {}).items()}
     return joint._replace(
         places={**joint.places, name: ((), constraints.real)},
         start=StartWithPlacebo(joint.start, name),
         whole=times(joint.whole),
         log_prior=times(joint.log_prior),
         log_likelihood=None if joint.log_likelihood is None else ignoring(joint.log_likelihood),
-        factors=None if factors is None else {**factors, name: own},
-        priors={**joint.priors, name: describe(prior)},
+        factors=None if joint.factors is None else {**others, name: own},
+        priors={**joint.priors, name: describe(own.prior)},
         model=None,
     )
 
@@ -79,11 +78,10 @@ def placebo_test(
         )
         return [Finding("placebo", which, False, said)]
     found = result.log_bayes_factor
+    ok = abs(found.value) <= N_SIGMA * found.error + 1e-9
     said = f"adding a parameter that the likelihood ignores gives a log Bayes factor of {_shown(found)}"
-    if abs(found.value) > N_SIGMA * found.error + 1e-9:
-        said += ", not 0: normalise the prior, and let no function change between calls (does one draw random numbers?)"
-        return [Finding("placebo", which, False, said)]
-    return [Finding("placebo", which, True, f"{said}, as it must be")]
+    wrong = "not 0: normalise the prior, and let no function change between calls (does one draw random numbers?)"
+    return [Finding("placebo", which, ok, f"{said}, {'as it must be' if ok else wrong}")]
 
 
 def cross_check(j1: Joint, j2: Joint, draws: tuple[Any, Any], seed: int, **settings: Any) -> list[Finding]:
