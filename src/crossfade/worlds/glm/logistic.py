@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData
@@ -15,7 +15,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
-from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, hmc, linked
+from crossfade.worlds.glm.laplace import hmc, linked
 
 # Factors in (1, 2]: the product of a thousand of them fits a float64, so one log serves a thousand data.
 FACTORS = 1000
@@ -43,18 +43,17 @@ def flips(y: np.ndarray) -> np.ndarray:
     return 1 - 2 * y
 
 
-class LogisticLikelihood(LinkedLikelihood):
+class LogisticLikelihood(eqx.Module):
     """sum log P(y_i | x_i'theta) = -sum log(1 + exp(-s_i x_i'theta)), -s folded into the rows."""
+
+    rows: np.ndarray  # [n, p]
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
         self.rows, self.names = flips(y)[:, None] * design, names
 
     def __call__(self, theta: Theta) -> Array:
         return -sum_softplus(self.rows @ vector(theta, self.names))
-
-    def loss(self, eta: np.ndarray) -> Loss:
-        p = expit(eta)
-        return Loss(float(np.logaddexp(0, eta).sum()), p, p * (1 - p))
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 10.0) -> Model:
