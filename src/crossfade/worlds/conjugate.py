@@ -23,7 +23,7 @@ from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.sampling.pencil import Pencil, pencil
 from crossfade.types import Array, Energy, State, Theta
-from crossfade.worlds.design import LOG_2PI, vector
+from crossfade.worlds.design import LOG_2PI, mix, vector
 
 
 class End(NamedTuple):
@@ -36,10 +36,6 @@ class End(NamedTuple):
     log_precision: float  # sum of the logs of the prior precisions that are in root
     shape: float
     rate: float
-
-
-def mix(tau: Array, pair: Array) -> Array:
-    return (1 - tau) * pair[0] + tau * pair[1]
 
 
 class Regressions(eqx.Module):

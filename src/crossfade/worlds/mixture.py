@@ -26,7 +26,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import Attempts, attempts, gamma_from
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.design import LOG_2PI
+from crossfade.worlds.design import LOG_2PI, mix
 
 
 class Allocations(dist.Distribution):
@@ -136,7 +136,7 @@ class Part(eqx.Module):
     n_components: int = eqx.field(static=True)
 
     def share(self, tau: Array) -> Array:
-        return (1 - tau) * self.shares[0] + tau * self.shares[1]
+        return mix(tau, self.shares)
 
     def of(self, theta: Theta, name: str) -> Array:
         return theta[f"{name}_{self.n_components}"]
