@@ -38,11 +38,9 @@ class Replicates(NamedTuple):
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:
     """The estimator on all chains and with each chain deleted."""
-    n = trace.n_chains
-    if n < 2:
+    if trace.n_chains < 2:
         raise CrossfadeError("a jackknife over chains needs 2 chains or more: run more, or use within_chain")
-    left_out = np.array([estimator(trace.take(chains=np.arange(n) != i)) for i in range(n)])
-    return Replicates(float(estimator(trace)), left_out)
+    return Replicates(float(estimator(trace)), np.array([estimator(part) for part in trace.left_out()]))
 
 
 def replicates_of(trace: Trace, name: str) -> Replicates:

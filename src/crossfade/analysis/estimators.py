@@ -62,8 +62,7 @@ def mbar_left_out(trace: Trace) -> tuple[float, np.ndarray]:
     require(trace, "mbar")
     tau, samples = ratios(trace)
     if min(neighbour_overlaps(tau, samples)) < 0.02:
-        rest = (trace.take(chains=np.arange(trace.n_chains) != i) for i in range(trace.n_chains))
-        return mbar(trace), np.array([mbar(part) for part in rest])
+        return mbar(trace), np.array([mbar(part) for part in trace.left_out()])
     chains = [ratios(trace.take(chains=[chain]))[1] for chain in range(trace.n_chains)]
     log_z, left_out = log_z_left_out(tau, samples, chains)
     return float(log_z[-1]), left_out[:, -1]

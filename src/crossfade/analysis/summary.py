@@ -57,7 +57,7 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
     headline = estimates.pop(name)
     differences = {
         # the same chains are behind both, so the difference is jackknifed itself
-        other: total([_minus(a, b) for a, b in zip(runs[other], runs[name], strict=True)], other)
+        other: total([(a.minus(c), b.minus(d)) for (a, b), (c, d) in zip(runs[other], runs[name], strict=True)], other)
         for other in estimates
     }
     gap = there_and_back(legs, name) if two_ways else None
@@ -80,10 +80,6 @@ def _sides(leg: Leg, name: str) -> Sides:
     return there, Replicates(there.value, np.full(n_back, there.value))
 
 
-def _minus(a: Sides, b: Sides) -> Sides:
-    return a[0].minus(b[0]), a[1].minus(b[1])
-
-
 def way_back(leg: Leg, name: str) -> Trace:
     """The reverse trace of a leg."""
     if leg.reverse is None:
@@ -93,14 +89,12 @@ def way_back(leg: Leg, name: str) -> Trace:
 
 def there_and_back(legs: tuple[Leg, ...], name: str) -> Estimate | None:
     """Forward minus reverse log Bayes factor, by the headline's own one-sided estimator; None if one says nothing."""
-    way, terms = estimator(name).one_way or name, []
+    way = estimator(name).one_way or name
     try:
-        for leg in legs:
-            for trace in (leg.forward, way_back(leg, name)):
-                terms.append((leg.sign, replicates_of(trace, way).estimate()))
+        runs = [(leg.sign, trace) for leg in legs for trace in (leg.forward, way_back(leg, name))]
+        return combine([(sign, replicates_of(trace, way).estimate()) for sign, trace in runs], HYSTERESIS)
     except CrossfadeError:
         return None
-    return combine(terms, HYSTERESIS)
 
 
 def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str) -> Summary:
@@ -112,7 +106,7 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     then moves both: 2 Cov = Var_refit(S) - Var_refit(D) / 4.
     """
     whole = [_statistics(leg.forward, name) for leg in legs]
-    fixed = [_left_out(leg.forward, name) for leg in legs]
+    fixed = [[_statistics(part, name) for part in leg.forward.left_out()] for leg in legs]
     again = [[_statistics(leg.forward, name) for leg in part] for part in without]
     if any(_heavy_tails(leg.forward) for leg in legs):  # averages of one side mean nothing there, nor do their errors
         whole = [{key: own for key, own in half.items() if key not in ONE_SIDED} for half in whole]
@@ -175,11 +169,6 @@ def _heavy_tails(trace: Trace) -> bool:
     return any(s < FEW or (s < MOST and pareto_k(way) > NO_VARIANCE) for s, way in zip(shares, ways, strict=True))
 
 
-def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:
-    n = trace.n_chains
-    return [_statistics(trace.take(chains=np.arange(n) != i), name) for i in range(n)]
-
-
 def _statistics(trace: Trace, name: str) -> dict[str, float]:
     """Every number that is told of one half: the answer, opinions, and the checks whose value is known in advance."""
     found: dict[str, float] = {}
@@ -204,9 +193,5 @@ def are_halves(legs: tuple[Leg, ...]) -> bool:
 
 def reversed_trace(trace: Trace) -> Trace:
     """The same equilibrium draws, read from tau = 1 to tau = 0."""
-    return trace._replace(
-        tau=1 - trace.tau[::-1],
-        log_ratio=-trace.log_ratio[:, ::-1],
-        acceptance=trace.acceptance[:, ::-1],
-        extra={name: values[:, ::-1] for name, values in trace.extra.items()},
-    )
+    back = trace.take(rungs=slice(None, None, -1))
+    return back._replace(tau=1 - back.tau, log_ratio=-back.log_ratio)
