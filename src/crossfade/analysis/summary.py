@@ -71,7 +71,8 @@ Sides = tuple[Replicates, Replicates]
 def _sides(leg: Leg, name: str) -> Sides:
     own = estimator(name)
     if own.both_ways:
-        back = way_back(leg, name)
+        if (back := leg.reverse) is None:
+            raise CrossfadeError(f"{name}: needs the run back as well, which was not made: run it again")
         there = replicates(leg.forward, lambda part: own.function(part, back))
         return there, replicates(back, lambda part: own.function(leg.forward, part))
     there = replicates_of(leg.forward, name)
@@ -80,18 +81,11 @@ def _sides(leg: Leg, name: str) -> Sides:
     return there, Replicates(there.value, np.full(n_back, there.value))
 
 
-def way_back(leg: Leg, name: str) -> Trace:
-    """The reverse trace of a leg."""
-    if leg.reverse is None:
-        raise CrossfadeError(f"{name}: needs the run back as well, which was not made: run it again")
-    return leg.reverse
-
-
 def there_and_back(legs: tuple[Leg, ...], name: str) -> Estimate | None:
     """Forward minus reverse log Bayes factor, by the headline's own one-sided estimator; None if one says nothing."""
     way = estimator(name).one_way or name
     try:
-        runs = [(leg.sign, trace) for leg in legs for trace in (leg.forward, way_back(leg, name))]
+        runs = [(leg.sign, trace) for leg in legs for trace in (leg.forward, leg.reverse) if trace is not None]
         return combine([(sign, replicates_of(trace, way).estimate()) for sign, trace in runs], HYSTERESIS)
     except CrossfadeError:
         return None

@@ -23,8 +23,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Diagonal, Gibbs, UniformMetropolis
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds import conjugate
-from crossfade.worlds.conjugate import End, Regressions, TwoBlocks, regression, together
+from crossfade.worlds.conjugate import End, Joint, Regressions, TwoBlocks, regression, together
 from crossfade.worlds.design import LOG_2PI, vector
 
 GENES = ("LHY", "PRR9", "PRR7", "NI", "GI", "Y", "TOC1")
@@ -172,7 +171,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, from the closed form."""
-    return conjugate.exact(network(m1, m2))
+    return Gibbs((Joint(network(m1, m2)),))
 
 
 def metropolis(m1: Model, m2: Model) -> UniformMetropolis:

@@ -67,11 +67,8 @@ def paper_metropolis(m1: Model, m2: Model) -> Metropolis:
     Parameters of M2 alone are tempered by tau, those of M1 alone by 1 - tau; from a model without data everything is.
     """
     sharing = named_sharing(m1, m2)
-    up, down = sharing.only_2, sharing.only_1
-    if isinstance(m1.log_likelihood, NoData):
-        up = sharing.only_2 + sharing.shared
-    if isinstance(m2.log_likelihood, NoData):
-        down = sharing.only_1 + sharing.shared
+    up = sharing.only_2 + (sharing.shared if isinstance(m1.log_likelihood, NoData) else ())
+    down = sharing.only_1 + (sharing.shared if isinstance(m2.log_likelihood, NoData) else ())
     sd = {name: np.asarray(0.1) for name in m1.names + m2.names}
     return Metropolis(Diagonal(sd, up, down, cap=np.asarray(10.0)))
 

@@ -19,8 +19,7 @@ from crossfade.density.model import Model, NoData, describe, normal_mean_and_pre
 from crossfade.density.precision import in_float64
 from crossfade.sampling.kernel import Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds import conjugate
-from crossfade.worlds.conjugate import Coefficients, End, Regressions, TwoBlocks, regression
+from crossfade.worlds.conjugate import Coefficients, End, Joint, Regressions, TwoBlocks, regression
 from crossfade.worlds.design import LOG_2PI, checked, per_name, vector
 from crossfade.worlds.linear.unscaled import UnscaledCoefficients, UnscaledVariance
 
@@ -204,7 +203,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, where the tempered posterior has a closed form."""
-    return conjugate.exact(pair(m1, m2))
+    return Gibbs((Joint(pair(m1, m2)),))
 
 
 @in_float64
