@@ -36,8 +36,9 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
 
     Errors are jackknifed over the chains of each leg and direction, which are independent of each other.
     """
+    one_way = estimator(name).one_way or name
     for leg in legs:
-        if why := too_coarse(leg.forward, estimator(name).one_way or name):
+        if why := too_coarse(leg.forward, one_way):
             raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(leg.forward)) or 'none'}")
     two_ways = all(leg.reverse is not None for leg in legs)
     names = [other for other in legal(legs[0].forward) if all(other in legal(leg.forward) for leg in legs)]
@@ -48,10 +49,9 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
         if other != name:
             with suppress(CrossfadeError):  # only the headline may refuse: a second opinion is no reason to stop
                 runs[other] = [_sides(leg, other) for leg in legs]
-    signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
-        return combine([(sign, of_both_sides(*side)) for sign, side in zip(signs, sides, strict=True)], name)
+        return combine([(leg.sign, of_both_sides(*side)) for leg, side in zip(legs, sides, strict=True)], name)
 
     estimates = {other: total(sides, other) for other, sides in runs.items()}
     headline = estimates.pop(name)
@@ -60,8 +60,13 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
         other: total([(a.minus(c), b.minus(d)) for (a, b), (c, d) in zip(runs[other], runs[name], strict=True)], other)
         for other in estimates
     }
-    gap = there_and_back(legs, name) if two_ways else None
-    return Summary(headline, estimates, differences, {} if gap is None else {HYSTERESIS: gap})
+    checks = {}
+    with suppress(CrossfadeError):  # one of the ways may say nothing
+        if two_ways:  # forward minus reverse, by the headline's own one-sided estimator
+            ways = [(leg.sign, trace) for leg in legs for trace in (leg.forward, leg.reverse) if trace is not None]
+            gaps = [(sign, replicates_of(trace, one_way).estimate()) for sign, trace in ways]
+            checks[HYSTERESIS] = combine(gaps, HYSTERESIS)
+    return Summary(headline, estimates, differences, checks)
 
 
 # An estimate jackknifed over the forward chains and over the reverse chains (which it may not depend on).
@@ -79,16 +84,6 @@ def _sides(leg: Leg, name: str) -> Sides:
     # Not a number of the way back: constant under deletion of its chains, so it adds no variance.
     n_back = leg.reverse.n_chains if leg.reverse is not None else 2
     return there, Replicates(there.value, np.full(n_back, there.value))
-
-
-def there_and_back(legs: tuple[Leg, ...], name: str) -> Estimate | None:
-    """Forward minus reverse log Bayes factor, by the headline's own one-sided estimator; None if one says nothing."""
-    way = estimator(name).one_way or name
-    try:
-        runs = [(leg.sign, trace) for leg in legs for trace in (leg.forward, leg.reverse) if trace is not None]
-        return combine([(sign, replicates_of(trace, way).estimate()) for sign, trace in runs], HYSTERESIS)
-    except CrossfadeError:
-        return None
 
 
 def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str) -> Summary:

@@ -84,7 +84,7 @@ def model(
     if not (np.all(precision > 0) and np.all(np.isfinite(mean))):
         raise CrossfadeError("prior_precision must be positive (a prior must be proper) and prior_mean finite")
     known = None if isinstance(noise, Noise) else np.asarray(noise, float)
-    if min(noise) <= 0 if isinstance(noise, Noise) else noise <= 0:
+    if np.min(noise) <= 0:
         raise CrossfadeError(f"noise must be positive: a known variance or Noise(shape, rate), got {noise}")
     q, r = np.linalg.qr(design)
     target = q.T @ y
