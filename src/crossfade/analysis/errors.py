@@ -32,8 +32,7 @@ class Replicates(NamedTuple):
         return Replicates(self.value - other.value, self.left_out - other.left_out, self.n_strata)
 
     def estimate(self, name: str = "") -> Estimate:
-        dof = len(self.left_out) - self.n_strata
-        return Estimate(float(self.value), float(np.sqrt(self.variance)), dof, name)
+        return Estimate(float(self.value), float(np.sqrt(self.variance)), len(self.left_out) - self.n_strata, name)
 
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:

@@ -43,7 +43,7 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
     two_ways = all(leg.reverse is not None for leg in legs)
     names = [other for other in legal(legs[0].forward) if all(other in legal(leg.forward) for leg in legs)]
     if two_ways:
-        names += [other for other, own in ESTIMATORS.items() if own.both_ways and own.one_way in (*names, name)]
+        names += [other for other, own in ESTIMATORS.items() if own.one_way in (*names, name)]
     runs = {name: [_sides(leg, name) for leg in legs]}
     for other in names:
         if other != name:
@@ -75,7 +75,7 @@ Sides = tuple[Replicates, Replicates]
 
 def _sides(leg: Leg, name: str) -> Sides:
     own = estimator(name)
-    if own.both_ways:
+    if own.one_way:
         if (back := leg.reverse) is None:
             raise CrossfadeError(f"{name}: needs the run back as well, which was not made: run it again")
         there = replicates(leg.forward, lambda part: own.function(part, back))
@@ -128,9 +128,8 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     checks = {key: estimates.pop(key) for key in CHECKS if key in estimates}
     checks[HALVES] = estimate(name, sign=-1.0)._replace(name=HALVES)
     estimates.pop(name)
-    headline = estimate(name, least=expected_error(legs))
     finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
-    return Summary(headline, estimates, differences, finite)
+    return Summary(estimate(name, least=expected_error(legs)), estimates, differences, finite)
 
 
 def expected_error(legs: tuple[Leg, ...]) -> float:

@@ -39,8 +39,7 @@ class Sensitivity(NamedTuple):
     @property
     def reliable(self) -> np.ndarray:
         """Where the weights of both models have tails light enough for their mean to be trusted."""
-        finite = np.isfinite([estimate.value for estimate in self.estimates])
-        return finite & (self.pareto_k < PARETO_K).all(axis=0)
+        return np.isfinite([estimate.value for estimate in self.estimates]) & (self.pareto_k < PARETO_K).all(axis=0)
 
     @property
     def flips(self) -> tuple[float, ...]:

@@ -37,8 +37,7 @@ def sigmoid(n_rungs: int, alpha: float = 5.0) -> np.ndarray:
     n_half = (n_rungs - 2) // 2
     n_star = np.floor(n_half * 0.5 ** (-1 / alpha)) + 1
     half = (np.arange(1, n_half + 1) / n_star) ** alpha
-    middle = [0.5] if n_rungs % 2 else []
-    return np.concatenate([[0.0], half, middle, 1 - half[::-1], [1.0]])
+    return np.concatenate([[0.0], half, [0.5] if n_rungs % 2 else [], 1 - half[::-1], [1.0]])
 
 
 class Rung(NamedTuple):

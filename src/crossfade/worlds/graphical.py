@@ -95,8 +95,7 @@ class NetworkLikelihood(eqx.Module):
 
     def __call__(self, theta: Theta) -> Array:
         log_variance = theta["log_variance"]
-        terms = len(self.x) * (LOG_2PI + log_variance) + self.squares(theta) * jnp.exp(-log_variance)
-        return -jnp.sum(terms) / 2
+        return -jnp.sum(len(self.x) * (LOG_2PI + log_variance) + self.squares(theta) * jnp.exp(-log_variance)) / 2
 
 
 def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = GENES, *, df: float = 10.0) -> Model:

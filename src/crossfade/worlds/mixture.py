@@ -44,8 +44,7 @@ class Allocations(dist.Distribution):
         return constraints.independent(constraints.integer_interval(0, self.weight.shape[-1] - 1), 1)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        shape = sample_shape + self.event_shape
-        return jax.random.categorical(key, jnp.log(self.weight), shape=shape).astype(float)
+        return jax.random.categorical(key, jnp.log(self.weight), shape=sample_shape + self.event_shape).astype(float)
 
     def log_prob(self, value: Array) -> Array:
         return _pick(value, jnp.log(self.weight)[:, None])

@@ -114,8 +114,7 @@ class Leap(Kernel):
         gain = energy.at(tau) - state.energy.at(tau) + log_g_old - log_g_new
         # As in every kernel, a proposal without a density is taken, so that the run stops and shows it.
         accept = (log_u < gain) | broken(energy)
-        chosen = jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state)
-        return chosen, accept.astype(float)
+        return jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state), accept.astype(float)
 
 
 def leap(m1: Model, m2: Model) -> Leap:
@@ -125,22 +124,19 @@ def leap(m1: Model, m2: Model) -> Leap:
     return Leap(precision, inverse, (inverse @ modes[0], inverse @ modes[1]), names)
 
 
-def _laplace(m1: Model, m2: Model) -> tuple[tuple[str, ...], tuple[np.ndarray, np.ndarray], Pencil]:
-    """Names of the union, and both ends' modes and precisions over it."""
-    names = tuple(dict.fromkeys(m1.names + m2.names))
-    (mode_1, root_1), (mode_2, root_2) = _mode_and_root(m1, m2, names), _mode_and_root(m2, m1, names)
-    return names, (mode_1, mode_2), pencil(root_1, root_2)
-
-
-def _mode_and_root(m: Model, other: Model, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The mode, and a root of (curvature of the log likelihood there + prior precision), over the union.
+def _laplace(m1: Model, m2: Model) -> tuple[tuple[str, ...], list[np.ndarray], Pencil]:
+    """Names of the union, and both ends' modes and precisions (curvature of the log likelihood + prior's) over it.
 
     A parameter that only the other model has stays at its prior, which is its link.
     """
-    priors = [m.priors[name] if name in m.priors else other.priors[name] for name in names]
-    mode, prior = np.array([normal_mean_and_precision(prior) for prior in priors]).T
-    precision = np.diag(prior)
-    where = [names.index(name) for name in m.names]
-    mode[where], curvature = mode_and_curvature(m)
-    precision[np.ix_(where, where)] += curvature
-    return mode, np.linalg.cholesky(precision).T
+    names = tuple(dict.fromkeys(m1.names + m2.names))
+    modes, roots = [], []
+    for m, other in ((m1, m2), (m2, m1)):
+        priors = {**other.priors, **m.priors}
+        mode, prior = np.array([normal_mean_and_precision(priors[name]) for name in names]).T
+        precision, where = np.diag(prior), [names.index(name) for name in m.names]
+        mode[where], curvature = mode_and_curvature(m)
+        precision[np.ix_(where, where)] += curvature
+        modes.append(mode)
+        roots.append(np.linalg.cholesky(precision).T)
+    return names, modes, pencil(*roots)

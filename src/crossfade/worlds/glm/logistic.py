@@ -80,7 +80,6 @@ def pima() -> tuple[Model, Model]:
     def of(*columns: str) -> Model:
         x = table[list(columns)].to_numpy(float)
         x = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
-        design = np.column_stack([np.ones(len(x)), x])
-        return model(table["y"].to_numpy(float), design, ("intercept", *columns))
+        return model(table["y"].to_numpy(float), np.column_stack([np.ones(len(x)), x]), ("intercept", *columns))
 
     return of("npreg", "glu", "bmi", "ped"), of("npreg", "glu", "bmi", "ped", "age")

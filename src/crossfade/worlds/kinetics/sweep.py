@@ -161,8 +161,7 @@ class Sweep(Kernel):
         rates, constants = union.rates(theta), union.constants(theta)
         moved = constants + Noise.unpacked(noise, union.size).walk
         columns, its_columns = union.columns(constants, jnp.abs(moved))
-        gram = union.gram(columns)
-        scales = apart(tau, self.scales, noise, gram, rates, theta["variance"], theta["ridge"], tau)
+        scales = apart(tau, self.scales, noise, union.gram(columns), rates, theta["variance"], theta["ridge"], tau)
         its_squares = union.squares_at(its_columns, scales.rates)
         constants, energy, accepted = apart(tau, self.walk, noise, scales, constants, moved, its_squares, tau)
         return State(union.theta(scales.rates, constants, scales.variance, scales.ridge), energy), accepted

@@ -234,10 +234,9 @@ def radiata() -> tuple[Model, Model]:
 
     def of(column: str) -> Model:
         x = table[column].to_numpy(float)
-        design = np.column_stack([np.ones(len(x)), x - x.mean()])
         return model(
             table["y"].to_numpy(float),
-            design,
+            np.column_stack([np.ones(len(x)), x - x.mean()]),
             ("intercept", column),
             prior_mean=(3000.0, 185.0),
             prior_precision=(0.06, 6.0),
