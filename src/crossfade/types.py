@@ -6,6 +6,7 @@ command line can start without waiting for a compiler.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -71,12 +72,15 @@ class Trace(NamedTuple):
     def n_draws(self) -> int:
         return self.log_ratio.shape[2]
 
-    def take(self, chains: Any = slice(None), draws: Any = slice(None)) -> Trace:
-        """The part of the trace with these chains and these draws of every rung."""
-        extra = {name: value[chains][:, :, draws] for name, value in self.extra.items()}
-        return self._replace(
-            log_ratio=self.log_ratio[chains][:, :, draws], acceptance=self.acceptance[chains], extra=extra
-        )
+    def take(self, chains: Any = slice(None), rungs: Any = slice(None), draws: Any = slice(None)) -> Trace:
+        """The part of the trace with these chains, these rungs and these draws of every rung."""
+        taken = {name: value[chains][:, rungs][:, :, draws] for name, value in self.extra.items()}
+        log_ratio = self.log_ratio[chains][:, rungs][:, :, draws]
+        return Trace(self.tau[rungs], log_ratio, self.acceptance[chains][:, rungs], self.equilibrium, taken)
+
+    def left_out(self) -> Iterator[Trace]:
+        """Without each chain in turn."""
+        return (self.take(chains=np.arange(self.n_chains) != i) for i in range(self.n_chains))
 
 
 class Estimate(NamedTuple):

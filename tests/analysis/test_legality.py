@@ -43,7 +43,7 @@ def test_legal_names() -> None:
 def read(name: str, trace: Trace) -> float:
     """As a run reads it; what reads both ways is given the same trace twice, as only its refusals are looked at."""
     own = ESTIMATORS[name]
-    return own.function(trace, trace) if own.both_ways else own.function(own.prepare(trace))
+    return own.function(trace, trace) if own.one_way else own.function(own.prepare(trace))
 
 
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "crooks"])

@@ -36,8 +36,7 @@ def bar_difference(forward: np.ndarray, reverse: np.ndarray) -> float:
     high = max(forward.max(), -reverse.min()) + spare
     for _ in range(60):
         if excess(low) >= 0 >= excess(high):
-            root = brentq(excess, low, high, xtol=1e-13, rtol=1e-14)
-            return float(root + shift)
+            return float(brentq(excess, low, high, xtol=1e-13, rtol=1e-14) + shift)
         low, high = low - 2 * spare, high + 2 * spare
         spare *= 2
     raise CrossfadeError("BAR did not converge: look at the works, they are not log weights")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.integrate import cumulative_trapezoid
 
 from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.errors import paper_variance
@@ -12,9 +13,7 @@ from crossfade.types import Trace
 
 def partial_integrals(trace: Trace) -> np.ndarray:
     """Log Z_tau - log Z_0 along every chain [chain, rung]: the cumulative trapezoid of its mean ratios."""
-    mean = trace.log_ratio.mean(axis=2)
-    area = np.diff(trace.tau) * (mean[:, 1:] + mean[:, :-1]) / 2
-    return np.concatenate([np.zeros((trace.n_chains, 1)), np.cumsum(area, axis=1)], axis=1)
+    return cumulative_trapezoid(trace.log_ratio.mean(axis=2), trace.tau, axis=1, initial=0)
 
 
 def acceptance_by_tau(trace: Trace, n_bins: int = 20) -> tuple[np.ndarray, np.ndarray]:
@@ -38,15 +37,8 @@ def discretisation(trace: Trace, name: str) -> float:
     own = estimator(name)
     if own.order is None or len(trace.tau) < FEWEST_RUNGS:
         return 0.0
-    whole = own.prepare(trace)
-    last = len(trace.tau) - 1
-    kept = np.unique([*range(0, last, 2), last])
-    half = whole._replace(
-        tau=whole.tau[kept],
-        log_ratio=whole.log_ratio[:, kept],
-        acceptance=whole.acceptance[:, kept],
-        extra={name: values[:, kept] for name, values in whole.extra.items()},
-    )
+    whole, last = own.prepare(trace), len(trace.tau) - 1
+    half = whole.take(rungs=np.unique([*range(0, last, 2), last]))
     return abs(own.function(whole) - own.function(half)) / (2**own.order - 1)
 
 

@@ -32,17 +32,14 @@ class Replicates(NamedTuple):
         return Replicates(self.value - other.value, self.left_out - other.left_out, self.n_strata)
 
     def estimate(self, name: str = "") -> Estimate:
-        dof = len(self.left_out) - self.n_strata
-        return Estimate(float(self.value), float(np.sqrt(self.variance)), dof, name)
+        return Estimate(float(self.value), float(np.sqrt(self.variance)), len(self.left_out) - self.n_strata, name)
 
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:
     """The estimator on all chains and with each chain deleted."""
-    n = trace.n_chains
-    if n < 2:
+    if trace.n_chains < 2:
         raise CrossfadeError("a jackknife over chains needs 2 chains or more: run more, or use within_chain")
-    left_out = np.array([estimator(trace.take(chains=np.arange(n) != i)) for i in range(n)])
-    return Replicates(float(estimator(trace)), left_out)
+    return Replicates(float(estimator(trace)), np.array([estimator(part) for part in trace.left_out()]))
 
 
 def replicates_of(trace: Trace, name: str) -> Replicates:

@@ -62,8 +62,7 @@ def mbar_left_out(trace: Trace) -> tuple[float, np.ndarray]:
     require(trace, "mbar")
     tau, samples = ratios(trace)
     if min(neighbour_overlaps(tau, samples)) < 0.02:
-        rest = (trace.take(chains=np.arange(trace.n_chains) != i) for i in range(trace.n_chains))
-        return mbar(trace), np.array([mbar(part) for part in rest])
+        return mbar(trace), np.array([mbar(part) for part in trace.left_out()])
     chains = [ratios(trace.take(chains=[chain]))[1] for chain in range(trace.n_chains)]
     log_z, left_out = log_z_left_out(tau, samples, chains)
     return float(log_z[-1]), left_out[:, -1]
@@ -172,8 +171,7 @@ class Estimator(NamedTuple):
     order: int | None = None  # of what a sum over rungs misses, in the distance of rungs; None: it is no sum
     two_sided: bool = False  # averages a bounded function over the draws of both sides, so tails do not matter
     by_overlap: bool = False  # goes from rung to rung by overlap
-    both_ways: bool = False  # reads the run back as well
-    one_way: str = ""  # the estimator that reads one of these ways, if this one reads both
+    one_way: str = ""  # of one that reads the run back as well: the estimator that reads one of these ways
     prepare: Callable[[Trace], Trace] = _as_is  # once for all chains, before any is left out
     # With each chain left out, where there is a short cut.
     left_out: Callable[[Trace], tuple[float, np.ndarray]] | None = None
@@ -186,14 +184,14 @@ ESTIMATORS: dict[str, Estimator] = {
     "bar": Estimator(bar, _first(_not_equilibrium), two_sided=True, by_overlap=True),
     "mbar": Estimator(mbar, _first(_not_equilibrium), two_sided=True, by_overlap=True, left_out=mbar_left_out),
     "jarzynski": Estimator(jarzynski, _first(_not_sweeps, _unseen)),
-    "crooks": Estimator(crooks, _first(_not_sweeps), two_sided=True, both_ways=True, one_way="jarzynski"),
+    "crooks": Estimator(crooks, _first(_not_sweeps), two_sided=True, one_way="jarzynski"),
     "controlled": Estimator(controlled, _first(_not_equilibrium, not_finite), order=4, prepare=with_controls),
 }
 
 
 def legal(trace: Trace) -> tuple[str, ...]:
     """The names of the estimators of one trace that this one allows, as it is."""
-    plain = (name for name, own in ESTIMATORS.items() if not own.both_ways and own.prepare is _as_is)
+    plain = (name for name, own in ESTIMATORS.items() if not own.one_way and own.prepare is _as_is)
     return tuple(name for name in plain if not (ESTIMATORS[name].refuses(trace) or too_coarse(trace, name)))
 
 

@@ -55,8 +55,7 @@ def level(value: float, bounds: tuple[float, float]) -> int:
     """0, 1 or 2: how many of the bounds are passed (in the direction in which they are ordered)."""
     if np.isnan(value):
         return 2
-    rising = bounds[1] > bounds[0]
-    return int(sum((value > bound) if rising else (value < bound) for bound in bounds))
+    return int(sum((value > bound) if bounds[1] > bounds[0] else (value < bound) for bound in bounds))
 
 
 def chance(estimate: Estimate, expected: float = 0.0) -> float:
@@ -99,9 +98,8 @@ def of_chains(chains: Chains) -> list[Finding]:
     )
     if now := level(mixed.r_hat, R_HAT):
         where = chains.labels[mixed.r_hat_of]
-        found.append(
-            Finding(now, f"The chains of {name} do not agree about {where} (R-hat {mixed.r_hat:.2f}). {longer}")
-        )
+        said = f"The chains of {name} do not agree about {where} (R-hat {mixed.r_hat:.2f}). {longer}"
+        found.append(Finding(now, said))
     if now := level(mixed.effective, EFFECTIVE):
         where = chains.labels[mixed.effective_of]
         said = f"The draws of {name} are worth only {mixed.effective:.0f} independent draws of {where}. {longer}"
@@ -131,17 +129,12 @@ def of_scores(chains: Chains) -> list[Finding]:
         return []
     found: list[Finding] = []
     shifts, widths = scores(*chains.scores)
-    for per_chain, what, expected in (
-        (shifts, "mean gradient", 0.0),
-        (widths, "mean of coordinate times gradient", -1.0),
-    ):
-        n = len(per_chain)
-        mean = per_chain.mean(axis=0)
+    identities = (shifts, "mean gradient", 0.0), (widths, "mean of coordinate times gradient", -1.0)
+    for per_chain, what, expected in identities:
+        n, mean = len(per_chain), per_chain.mean(axis=0)
         t = np.abs(mean) / np.maximum(per_chain.std(axis=0, ddof=1) / np.sqrt(n), 1e-300)
         p = np.minimum(2 * mean.size * student.sf(t, n - 1), 1.0)  # as many chances as coordinates
-        levels = [
-            min(level(own, SCORE_CHANCE), level(abs(size), SCORE_SIZE)) for own, size in zip(p, mean, strict=True)
-        ]
+        levels = [min(level(a, SCORE_CHANCE), level(abs(b), SCORE_SIZE)) for a, b in zip(p, mean, strict=True)]
         if now := max(levels):
             worst = int(np.argmax(np.where(np.array(levels) == now, np.abs(mean), -1.0)))
             said = (
@@ -200,10 +193,8 @@ def of_checks(checks: dict[str, Estimate], headline: Estimate) -> list[Finding]:
     if HALVES in checks and abs(checks[HALVES].value) > max(1e-9, headline.error):
         own = checks[HALVES]
         if now := level(chance(own), CHANCE):
-            said = (
-                f"The two halves of the chains differ by {own.value:.3g} ({sigmas(own)} standard errors). Run longer."
-            )
-            found.append(Finding(now, said))
+            said = f"The two halves of the chains differ by {own.value:.3g} ({sigmas(own)} standard errors)."
+            found.append(Finding(now, f"{said} Run longer."))
     return found
 
 
@@ -243,9 +234,7 @@ def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
                 "the same draws, so one of the two is biased. Use more rungs or iterations."
             )
             found.append(Finding(1, said))
-    for leg in legs:
-        found += _of_leg(leg, name)
-    return found
+    return found + [finding for leg in legs for finding in _of_leg(leg, name)]
 
 
 def _of_leg(leg: Leg, name: str) -> list[Finding]:

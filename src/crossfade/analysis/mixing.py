@@ -32,9 +32,7 @@ def mixing(draws: np.ndarray) -> Mixing:
     if len(draws) == 1:  # a chain alone is held against itself: its two halves
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
-    looked_at = np.arange(size)
-    if size > RANKED:
-        looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]
+    looked_at = np.argsort(plain_r_hat(draws))[-RANKED:] if size > RANKED else np.arange(size)
     from arviz_stats.base import array_stats  # slow to import
 
     chosen = np.moveaxis(draws[:, :, looked_at], 2, 0).copy()

@@ -59,10 +59,8 @@ def controlled(trace: Trace, degree: int = 2) -> Moments:
 def controlled_values(trace: Trace, degree: int = 2) -> np.ndarray:
     """r - c'h for every draw [chain, rung, draw]: the same mean as r and a smaller variance."""
     _require_controls(trace, degree)
-    values = np.empty(trace.log_ratio.shape)
-    for k in range(len(trace.tau)):
-        values[:, k] = _remove(trace.log_ratio[:, k], _controls(trace, k, degree))
-    return values
+    rungs = range(len(trace.tau))
+    return np.stack([_remove(trace.log_ratio[:, k], _controls(trace, k, degree)) for k in rungs], axis=1)
 
 
 def _controls(trace: Trace, rung: int, degree: int) -> np.ndarray:

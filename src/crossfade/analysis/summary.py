@@ -36,32 +36,37 @@ def summarise(legs: tuple[Leg, ...], name: str) -> Summary:
 
     Errors are jackknifed over the chains of each leg and direction, which are independent of each other.
     """
+    one_way = estimator(name).one_way or name
     for leg in legs:
-        if why := too_coarse(leg.forward, estimator(name).one_way or name):
+        if why := too_coarse(leg.forward, one_way):
             raise CrossfadeError(f"{name}: {why}; legal on this trace: {', '.join(legal(leg.forward)) or 'none'}")
     two_ways = all(leg.reverse is not None for leg in legs)
     names = [other for other in legal(legs[0].forward) if all(other in legal(leg.forward) for leg in legs)]
     if two_ways:
-        names += [other for other, own in ESTIMATORS.items() if own.both_ways and own.one_way in (*names, name)]
+        names += [other for other, own in ESTIMATORS.items() if own.one_way in (*names, name)]
     runs = {name: [_sides(leg, name) for leg in legs]}
     for other in names:
         if other != name:
             with suppress(CrossfadeError):  # only the headline may refuse: a second opinion is no reason to stop
                 runs[other] = [_sides(leg, other) for leg in legs]
-    signs = [leg.sign for leg in legs]
 
     def total(sides: list[Sides], name: str) -> Estimate:
-        return combine([(sign, of_both_sides(*side)) for sign, side in zip(signs, sides, strict=True)], name)
+        return combine([(leg.sign, of_both_sides(*side)) for leg, side in zip(legs, sides, strict=True)], name)
 
     estimates = {other: total(sides, other) for other, sides in runs.items()}
     headline = estimates.pop(name)
     differences = {
         # the same chains are behind both, so the difference is jackknifed itself
-        other: total([_minus(a, b) for a, b in zip(runs[other], runs[name], strict=True)], other)
+        other: total([(a.minus(c), b.minus(d)) for (a, b), (c, d) in zip(runs[other], runs[name], strict=True)], other)
         for other in estimates
     }
-    gap = there_and_back(legs, name) if two_ways else None
-    return Summary(headline, estimates, differences, {} if gap is None else {HYSTERESIS: gap})
+    checks = {}
+    with suppress(CrossfadeError):  # one of the ways may say nothing
+        if two_ways:  # forward minus reverse, by the headline's own one-sided estimator
+            ways = [(leg.sign, trace) for leg in legs for trace in (leg.forward, leg.reverse) if trace is not None]
+            gaps = [(sign, replicates_of(trace, one_way).estimate()) for sign, trace in ways]
+            checks[HYSTERESIS] = combine(gaps, HYSTERESIS)
+    return Summary(headline, estimates, differences, checks)
 
 
 # An estimate jackknifed over the forward chains and over the reverse chains (which it may not depend on).
@@ -70,37 +75,15 @@ Sides = tuple[Replicates, Replicates]
 
 def _sides(leg: Leg, name: str) -> Sides:
     own = estimator(name)
-    if own.both_ways:
-        back = way_back(leg, name)
+    if own.one_way:
+        if (back := leg.reverse) is None:
+            raise CrossfadeError(f"{name}: needs the run back as well, which was not made: run it again")
         there = replicates(leg.forward, lambda part: own.function(part, back))
         return there, replicates(back, lambda part: own.function(leg.forward, part))
     there = replicates_of(leg.forward, name)
     # Not a number of the way back: constant under deletion of its chains, so it adds no variance.
     n_back = leg.reverse.n_chains if leg.reverse is not None else 2
     return there, Replicates(there.value, np.full(n_back, there.value))
-
-
-def _minus(a: Sides, b: Sides) -> Sides:
-    return a[0].minus(b[0]), a[1].minus(b[1])
-
-
-def way_back(leg: Leg, name: str) -> Trace:
-    """The reverse trace of a leg."""
-    if leg.reverse is None:
-        raise CrossfadeError(f"{name}: needs the run back as well, which was not made: run it again")
-    return leg.reverse
-
-
-def there_and_back(legs: tuple[Leg, ...], name: str) -> Estimate | None:
-    """Forward minus reverse log Bayes factor, by the headline's own one-sided estimator; None if one says nothing."""
-    way, terms = estimator(name).one_way or name, []
-    try:
-        for leg in legs:
-            for trace in (leg.forward, way_back(leg, name)):
-                terms.append((leg.sign, replicates_of(trace, way).estimate()))
-    except CrossfadeError:
-        return None
-    return combine(terms, HYSTERESIS)
 
 
 def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str) -> Summary:
@@ -112,7 +95,7 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     then moves both: 2 Cov = Var_refit(S) - Var_refit(D) / 4.
     """
     whole = [_statistics(leg.forward, name) for leg in legs]
-    fixed = [_left_out(leg.forward, name) for leg in legs]
+    fixed = [[_statistics(part, name) for part in leg.forward.left_out()] for leg in legs]
     again = [[_statistics(leg.forward, name) for leg in part] for part in without]
     if any(_heavy_tails(leg.forward) for leg in legs):  # averages of one side mean nothing there, nor do their errors
         whole = [{key: own for key, own in half.items() if key not in ONE_SIDED} for half in whole]
@@ -145,9 +128,8 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
     checks = {key: estimates.pop(key) for key in CHECKS if key in estimates}
     checks[HALVES] = estimate(name, sign=-1.0)._replace(name=HALVES)
     estimates.pop(name)
-    headline = estimate(name, least=expected_error(legs))
     finite = {key: check for key, check in checks.items() if np.isfinite([check.value, check.error]).all()}
-    return Summary(headline, estimates, differences, finite)
+    return Summary(estimate(name, least=expected_error(legs)), estimates, differences, finite)
 
 
 def expected_error(legs: tuple[Leg, ...]) -> float:
@@ -175,11 +157,6 @@ def _heavy_tails(trace: Trace) -> bool:
     return any(s < FEW or (s < MOST and pareto_k(way) > NO_VARIANCE) for s, way in zip(shares, ways, strict=True))
 
 
-def _left_out(trace: Trace, name: str) -> list[dict[str, float]]:
-    n = trace.n_chains
-    return [_statistics(trace.take(chains=np.arange(n) != i), name) for i in range(n)]
-
-
 def _statistics(trace: Trace, name: str) -> dict[str, float]:
     """Every number that is told of one half: the answer, opinions, and the checks whose value is known in advance."""
     found: dict[str, float] = {}
@@ -204,9 +181,5 @@ def are_halves(legs: tuple[Leg, ...]) -> bool:
 
 def reversed_trace(trace: Trace) -> Trace:
     """The same equilibrium draws, read from tau = 1 to tau = 0."""
-    return trace._replace(
-        tau=1 - trace.tau[::-1],
-        log_ratio=-trace.log_ratio[:, ::-1],
-        acceptance=trace.acceptance[:, ::-1],
-        extra={name: values[:, ::-1] for name, values in trace.extra.items()},
-    )
+    back = trace.take(rungs=slice(None, None, -1))
+    return back._replace(tau=1 - back.tau, log_ratio=-back.log_ratio)

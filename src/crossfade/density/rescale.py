@@ -103,24 +103,19 @@ def _check_support(old: Distribution, new: Distribution, whose: str) -> None:
 
 def covers(old: Any, new: Any) -> bool:
     """Whether a support holds all of another: intervals by their bounds, other kinds if they are equal."""
-    old, new = (support.base_constraint if _independent(support) else support for support in (old, new))
+    old, new = (getattr(support, "base_constraint", support) for support in (old, new))
     before, after = _bounds(old), _bounds(new)
     if before is None or after is None:
         return bool(eqx.tree_equal(old, new))
     return bool(np.all(after[0] >= before[0]) and np.all(after[1] <= before[1]))
 
 
-def _independent(support: Any) -> bool:
-    return isinstance(support, type(constraints.real_vector))
-
-
 def _bounds(support: Any) -> tuple[Array, Array] | None:
     if support is constraints.real:
         return -np.inf, np.inf
-    low, high = (getattr(support, bound, None) for bound in ("lower_bound", "upper_bound"))
-    if support.is_discrete or (low is None and high is None):
+    if support.is_discrete or not (hasattr(support, "lower_bound") or hasattr(support, "upper_bound")):
         return None
-    return (-np.inf if low is None else np.asarray(low)), (np.inf if high is None else np.asarray(high))
+    return np.asarray(getattr(support, "lower_bound", -np.inf)), np.asarray(getattr(support, "upper_bound", np.inf))
 
 
 def words(prior: Any) -> str:

@@ -64,9 +64,7 @@ def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> F
     proposal = link(best.x, np.zeros((d, 0)), root, 8.0)
     nothing = np.zeros((1, n_draws, 0))
     u = proposal.draw(noise((seed,), 1, n_draws, d), nothing)[0]
-    log_p, log_t = values(density, u), proposal.log_density(u, nothing[0])
-    log_weight = log_p - log_t
+    log_weight = values(density, u) - proposal.log_density(u, nothing[0])
     value = float(logsumexp(log_weight) - np.log(n_draws))
-    weight = np.exp(log_weight - value)
-    error = float(weight.std(ddof=1) / np.sqrt(n_draws))
+    error = float(np.exp(log_weight - value).std(ddof=1) / np.sqrt(n_draws))
     return FirstLook(float(laplace), Estimate(value, error, n_draws - 1, "importance"), pareto_k(log_weight))

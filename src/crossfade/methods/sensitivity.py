@@ -39,8 +39,7 @@ class Sensitivity(NamedTuple):
     @property
     def reliable(self) -> np.ndarray:
         """Where the weights of both models have tails light enough for their mean to be trusted."""
-        finite = np.isfinite([estimate.value for estimate in self.estimates])
-        return finite & (self.pareto_k < PARETO_K).all(axis=0)
+        return np.isfinite([estimate.value for estimate in self.estimates]) & (self.pareto_k < PARETO_K).all(axis=0)
 
     @property
     def flips(self) -> tuple[float, ...]:
@@ -85,40 +84,29 @@ def prior_sensitivity(
     if not np.isfinite(result.log_bayes_factor.value):
         raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
     values = _factors(factors, exact=prior is not None)
-    changes: list[_Change] = []
-    for k, model in enumerate((m1, m2)):
-        if name in (model.places if isinstance(model, Joint) else model.priors):
-            changes.append(_change(model, k, result, name, values, prior))
+    changes = {
+        k: _changes(model, k, result, name, values, prior)
+        for k, model in enumerate((m1, m2))
+        if name in (model.places if isinstance(model, Joint) else model.priors)
+    }
     if not changes:
         raise CrossfadeError(f"there is no parameter {name!r}: M1 has {list(m1.names)}, M2 has {list(m2.names)}")
-    tails = np.full((2, len(values)), -np.inf)
-    for change in changes:
-        tails[change.model] = change.pareto_k
-    estimates = tuple(_moved(result.log_bayes_factor, changes, i) for i in range(len(values)))
-    return Sensitivity(name, values, _words(changes), estimates, tails)
+    tails, estimates, scales = np.full((2, len(values)), -np.inf), [], []
+    for i, both in enumerate(zip(*changes.values(), strict=True)):
+        shifts, tails[list(changes), i], said = zip(*both, strict=True)
+        estimates.append(_moved(result.log_bayes_factor, dict(zip(changes, shifts, strict=True))))
+        scales.append(said[0] if len(set(said)) == 1 else f"M1: {said[0]}, M2: {said[1]}")
+    return Sensitivity(name, values, tuple(scales), tuple(estimates), tails)
 
 
-class _Change(NamedTuple):
-    """What the new priors do to the log evidence of one model."""
-
-    model: int  # 0 for M1, 1 for M2
-    shifts: list[Replicates]  # log Z_new - log Z_old
-    pareto_k: list[float]
-    words: list[str]
-
-
-def _moved(headline: Estimate, changes: list[_Change], i: int) -> Estimate:
+def _moved(headline: Estimate, shifts: dict[int, Replicates]) -> Estimate:
+    """The answer with log Z_new - log Z_old of M1 (0), M2 (1) or both."""
     with np.errstate(invalid="ignore"):
-        shift = combine([(2 * change.model - 1, change.shifts[i].estimate()) for change in changes])
+        shift = combine([(2 * k - 1, own.estimate()) for k, own in shifts.items()])
     value = headline.value + shift.value
     if not np.isfinite([shift.value, shift.error]).all():  # all the weight is in one chain, or there is none
         return Estimate(value, np.inf, headline.dof, headline.name)
     return Estimate(value, headline.error + shift.error, min(headline.dof, shift.dof), headline.name)
-
-
-def _words(changes: list[_Change]) -> tuple[str, ...]:
-    both = zip(*(change.words for change in changes), strict=True)
-    return tuple(own[0] if len(set(own)) == 1 else f"M1: {own[0]}, M2: {own[1]}" for own in both)
 
 
 def _factors(factors: Sequence[float] | np.ndarray | None, exact: bool) -> np.ndarray:
@@ -129,14 +117,10 @@ def _factors(factors: Sequence[float] | np.ndarray | None, exact: bool) -> np.nd
     return found if exact else np.union1d(found, [1.0])
 
 
-def _change(
-    model: Model | Joint,
-    k: int,
-    result: Result,
-    name: str,
-    factors: np.ndarray,
-    prior: Callable[[float], Prior] | None,
-) -> _Change:
+def _changes(
+    model: Model | Joint, k: int, result: Result, name: str, factors: np.ndarray, prior: Callable[[float], Prior] | None
+) -> list[tuple[Replicates, float, str]]:
+    """By factor: the change of the log evidence, Pareto k of the weights, and the new prior in words."""
     which = f"M{k + 1}"
     whose = f"{name!r} in {which}"
     if isinstance(model, Joint):
@@ -150,13 +134,14 @@ def _change(
         new = [rescaled_prior(old, factor, first, whose) for factor in factors]
     else:
         new = [checked(prior(float(factor)), old, name, first, whose) for factor in factors]
-    shifts, tails = [], []
-    for factor, log_weight in zip(factors, _log_weights(old, new, name, draws), strict=True):
+    found = []
+    for own, factor, log_weight in zip(new, factors, _log_weights(old, new, name, draws), strict=True):
         if prior is None and factor == 1 and np.abs(log_weight).max() > 1e-3:
             raise CrossfadeError(no_scale(old, whose))  # its arguments do not make it again
-        shifts.append(_log_mean(log_weight))
-        tails.append(_tail(log_weight))
-    return _Change(k, shifts, tails, [_named(own, old, factor) for own, factor in zip(new, factors, strict=True)])
+        # Infinity where there is too little to fit a tail to.
+        tail = pareto_k(log_weight) if np.isfinite(log_weight).sum() >= FEWEST else np.inf
+        found.append((_log_mean(log_weight), tail, _named(own, old, factor)))
+    return found
 
 
 def _named(new: Prior, old: Prior, factor: float) -> str:
@@ -211,11 +196,6 @@ def _log_weights(old: Prior, new: list[Prior], name: str, draws: dict[str, np.nd
         raise CrossfadeError(f"some draws of {name!r} are impossible under its prior: are they of this model?")
     for prior in new:
         yield log_prior(prior) - before
-
-
-def _tail(log_weight: np.ndarray) -> float:
-    """Pareto k, and infinity where there is too little to fit a tail to."""
-    return pareto_k(log_weight) if np.isfinite(log_weight).sum() >= FEWEST else np.inf
 
 
 def _log_mean(log_weight: np.ndarray) -> Replicates:

@@ -12,14 +12,14 @@ from crossfade.types import Array, CrossfadeError
 LadderFn = Callable[[int], np.ndarray]
 
 
-def _at_least(n_rungs: int, least: int = 2) -> None:
-    if n_rungs < least:
-        raise CrossfadeError(f"a ladder needs at least {least} rungs, got {n_rungs}")
+def _at_least_2(n_rungs: int) -> None:
+    if n_rungs < 2:
+        raise CrossfadeError(f"a ladder needs at least 2 rungs, got {n_rungs}")
 
 
 def linear(n_rungs: int) -> np.ndarray:
     """tau_k = (k - 1) / (K - 1)."""
-    _at_least(n_rungs)
+    _at_least_2(n_rungs)
     return np.linspace(0.0, 1.0, n_rungs)
 
 
@@ -33,12 +33,11 @@ def sigmoid(n_rungs: int, alpha: float = 5.0) -> np.ndarray:
 
     The paper's N* = floor(x*) steps over 1/2 and back, and its ladder lacks 0 and 1; odd n has its middle at 1/2.
     """
-    _at_least(n_rungs)
+    _at_least_2(n_rungs)
     n_half = (n_rungs - 2) // 2
     n_star = np.floor(n_half * 0.5 ** (-1 / alpha)) + 1
     half = (np.arange(1, n_half + 1) / n_star) ** alpha
-    middle = [0.5] if n_rungs % 2 else []
-    return np.concatenate([[0.0], half, middle, 1 - half[::-1], [1.0]])
+    return np.concatenate([[0.0], half, [0.5] if n_rungs % 2 else [], 1 - half[::-1], [1.0]])
 
 
 class Rung(NamedTuple):
@@ -96,16 +95,12 @@ def next_by_tangents(rungs: Rung, uncertainty: Uncertainty = rectangle) -> Array
         return tangents_meet(a.at(widest), b.at(widest))[..., 0][()]  # of a single run a number
 
 
-def place_by_tangents(
-    measure: Callable[[Array], Rung],
-    n_rungs: int,
-    uncertainty: Uncertainty = rectangle,
-) -> Rung:
+def place_by_tangents(measure: Callable[[Array], Rung], n_rungs: int, uncertainty: Uncertainty = rectangle) -> Rung:
     """TI-optimal (Friel, Hurn & Wyse 2014): the ends, then K - 2 times the most uncertain interval is split.
 
     `measure` is given a tau for every run (or just one), and so are all the rungs in order that are returned.
     """
-    _at_least(n_rungs)
+    _at_least_2(n_rungs)
     found = [measure(tau) for tau in (0.0, 1.0)]
     while len(found) < n_rungs:
         found.append(measure(next_by_tangents(_stacked(found), uncertainty)))
@@ -131,7 +126,7 @@ def equal_length(tau: np.ndarray, variance: np.ndarray) -> LadderFn:
     reached = np.concatenate([[0.0], np.cumsum(length)])
 
     def ladder(n_rungs: int) -> np.ndarray:
-        _at_least(n_rungs)
+        _at_least_2(n_rungs)
         wanted = np.linspace(0.0, reached[-1], n_rungs)
         k = np.clip(np.searchsorted(reached, wanted, side="right") - 1, 0, len(length) - 1)
         rest = wanted - reached[k]

@@ -23,12 +23,11 @@ def anneal_at_tangents(path: Path, kernel: Kernel, n_rungs: int, keys: Array, sc
 
     def measure(tau: float) -> Rung:
         order = len(found)
-        own = _folded(keys, order)
         start = found[min(found, key=lambda other: abs(other - tau))][1] if found else None
         # The two ends are far from where their chains come from, so both are given the warm-up.
         plan = schedule if order < 2 else schedule._replace(n_warm_up=0)
-        trace, state = anneal(path, kernel, np.array([tau]), own, schedule=plan, state=start, segment=segment)
-        found[tau] = trace, state
+        own = _folded(keys, order)
+        trace, _ = found[tau] = anneal(path, kernel, np.array([tau]), own, schedule=plan, state=start, segment=segment)
         return Rung(tau, float(trace.log_ratio.mean()), float(trace.log_ratio.var(ddof=1)))
 
     try:
@@ -134,7 +133,6 @@ def measured_length(path: Path, kernel: Kernel, keys: Array, *, n_rungs: int = 1
     ladder: LadderFn = sigmoid
     schedule = Schedule(n_draws=n_draws, n_burn=n_draws // 4)
     for attempt in range(2):
-        own = _folded(keys, attempt)
-        trace, _ = anneal(path, kernel, ladder(n_rungs), own, schedule=schedule)
+        trace, _ = anneal(path, kernel, ladder(n_rungs), _folded(keys, attempt), schedule=schedule)
         ladder = equal_length(trace.tau, trace.log_ratio.var(axis=(0, 2), ddof=1))
     return ladder

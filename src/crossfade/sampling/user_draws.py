@@ -56,8 +56,7 @@ def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
     n_points = max(min(N_CANDIDATES // draws.n_chains, draws.n_draws), 1)
     draws = draws._replace(slope=np.zeros((draws.n_chains, n_points, u.shape[2])))
     _, slope = values_and_slopes(density, draws.at_slopes().reshape(-1, u.shape[2]))
-    draws = draws._replace(slope=slope.reshape(draws.slope.shape))
-    return draws._replace(elsewhere=missed_place(draws))
+    return draws._replace(slope=slope.reshape(draws.slope.shape), elsewhere=missed_place(draws))
 
 
 def missed_place(draws: Draws) -> str:

@@ -23,7 +23,7 @@ from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.sampling.pencil import Pencil, pencil
 from crossfade.types import Array, Energy, State, Theta
-from crossfade.worlds.design import LOG_2PI, vector
+from crossfade.worlds.design import LOG_2PI, mix, vector
 
 
 class End(NamedTuple):
@@ -36,10 +36,6 @@ class End(NamedTuple):
     log_precision: float  # sum of the logs of the prior precisions that are in root
     shape: float
     rate: float
-
-
-def mix(tau: Array, pair: Array) -> Array:
-    return (1 - tau) * pair[0] + tau * pair[1]
 
 
 class Regressions(eqx.Module):
@@ -72,14 +68,6 @@ class Regressions(eqx.Module):
     def named(self, variance: Array) -> Theta:
         """The parameter that stands for v."""
 
-    def per_regression(self, terms: Array) -> Array:
-        """Sums over the coefficients of each."""
-        return jnp.sum(terms) if self.member is None else terms @ self.member
-
-    def per_coefficient(self, values: Array) -> Array:
-        """Of each coefficient the value of its regression."""
-        return values if self.member is None else self.member @ values
-
     @property
     def sizes(self) -> Any:
         """p, the number of coefficients of each regression."""
@@ -88,7 +76,7 @@ class Regressions(eqx.Module):
     def ends(self, u: Array) -> Array:
         """S_1 and S_2 at u."""
         squares = (u**2, self.pencil.values * (u - self.shift) ** 2)
-        return self.least + jnp.stack([self.per_regression(terms) for terms in squares])
+        return self.least + jnp.stack([jnp.sum(own) if self.member is None else own @ self.member for own in squares])
 
     def centre(self, tau: Array) -> Array:
         """The u that minimises S_tau."""
@@ -96,7 +84,8 @@ class Regressions(eqx.Module):
 
     def spread(self, variance: Array, tau: Array) -> Array:
         """Standard deviations of u given the variances."""
-        return jnp.sqrt(self.per_coefficient(variance) / self.pencil.weights(tau))
+        of_each = variance if self.member is None else self.member @ variance
+        return jnp.sqrt(of_each / self.pencil.weights(tau))
 
     def shape(self, tau: Array) -> Array:
         """Of 1/v given nothing but the data: a_tau + n_tau / 2."""
@@ -264,8 +253,3 @@ class Joint(Block):
     def log_prob(self, theta: Theta, tau: Array) -> Array:
         log_prob = Coefficients(self.pair).log_prob(theta, tau)
         return log_prob if self.pair.known is not None else log_prob + Marginal(self.pair).log_prob(theta, tau)
-
-
-def exact(pair: Regressions) -> Gibbs:
-    """Independent draws at every tau, from the closed form."""
-    return Gibbs((Joint(pair),))

@@ -1,4 +1,4 @@
-"""What regressions of every kind share: responses and design checked, coefficients as a vector."""
+"""What worlds share: responses and design checked, coefficients as a vector, both ends of a path mixed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ LOG_2PI = float(np.log(2 * np.pi))
 def vector(theta: Theta, names: tuple[str, ...]) -> Array:
     """The named scalars, of which there may be none."""
     return jnp.stack([theta[name] for name in names]) if names else jnp.zeros(0)
+
+
+def mix(tau: Array, pair: Array) -> Array:
+    return (1 - tau) * pair[0] + tau * pair[1]
 
 
 def checked(y: Any, design: Any, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:

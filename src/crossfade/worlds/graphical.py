@@ -23,8 +23,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Diagonal, Gibbs, UniformMetropolis
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds import conjugate
-from crossfade.worlds.conjugate import End, Regressions, TwoBlocks, regression, together
+from crossfade.worlds.conjugate import End, Joint, Regressions, TwoBlocks, regression, together
 from crossfade.worlds.design import LOG_2PI, vector
 
 GENES = ("LHY", "PRR9", "PRR7", "NI", "GI", "Y", "TOC1")
@@ -96,8 +95,7 @@ class NetworkLikelihood(eqx.Module):
 
     def __call__(self, theta: Theta) -> Array:
         log_variance = theta["log_variance"]
-        terms = len(self.x) * (LOG_2PI + log_variance) + self.squares(theta) * jnp.exp(-log_variance)
-        return -jnp.sum(terms) / 2
+        return -jnp.sum(len(self.x) * (LOG_2PI + log_variance) + self.squares(theta) * jnp.exp(-log_variance)) / 2
 
 
 def model(x: Any, parents: dict[str, tuple[str, ...]], order: tuple[str, ...] = GENES, *, df: float = 10.0) -> Model:
@@ -172,7 +170,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, from the closed form."""
-    return conjugate.exact(network(m1, m2))
+    return Gibbs((Joint(network(m1, m2)),))
 
 
 def metropolis(m1: Model, m2: Model) -> UniformMetropolis:

@@ -26,7 +26,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import Attempts, attempts, gamma_from
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds.design import LOG_2PI
+from crossfade.worlds.design import LOG_2PI, mix
 
 
 class Allocations(dist.Distribution):
@@ -44,8 +44,7 @@ class Allocations(dist.Distribution):
         return constraints.independent(constraints.integer_interval(0, self.weight.shape[-1] - 1), 1)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        shape = sample_shape + self.event_shape
-        return jax.random.categorical(key, jnp.log(self.weight), shape=shape).astype(float)
+        return jax.random.categorical(key, jnp.log(self.weight), shape=sample_shape + self.event_shape).astype(float)
 
     def log_prob(self, value: Array) -> Array:
         return _pick(value, jnp.log(self.weight)[:, None])
@@ -74,46 +73,21 @@ def _log_normal(y: Array, mean: Array, precision: Array) -> Array:
     return (jnp.log(precision)[:, None] - precision[:, None] * (y - mean[:, None]) ** 2) / 2
 
 
-class CompleteLikelihood(eqx.Module):
-    """sum_i log N(y_i; mean_z_i, 1 / precision_z_i)."""
+class MixtureLikelihood(eqx.Module):
+    """sum_i log N(y_i; mean_z_i, 1 / precision_z_i), or with z summed out sum_i log sum_k weight_k N(y_i; ..._k)."""
 
     y: np.ndarray
     n_components: int = eqx.field(static=True)
+    summed: bool = eqx.field(static=True, default=False)
 
     def __call__(self, theta: Theta) -> Array:
         k = self.n_components
         values = _log_normal(self.y, theta[f"mean_{k}"], theta[f"precision_{k}"])
-        return _pick(theta[f"z_{k}"], values) - len(self.y) / 2 * LOG_2PI
-
-
-class SummedLikelihood(eqx.Module):
-    """sum_i log sum_k weight_k N(y_i; mean_k, 1 / precision_k)."""
-
-    y: np.ndarray
-    n_components: int = eqx.field(static=True)
-
-    def __call__(self, theta: Theta) -> Array:
-        k = self.n_components
-        values = _log_normal(self.y, theta[f"mean_{k}"], theta[f"precision_{k}"])
-        log_weight = jnp.log(theta[f"weight_{k}"])[:, None]
-        return jnp.sum(logsumexp(log_weight + values, axis=0)) - len(self.y) / 2 * LOG_2PI
-
-
-def _priors(
-    y: np.ndarray, n_components: int, mean_variance: float, shape: float, rate: float, concentration: float
-) -> dict[str, Any]:
-    if y.ndim != 1 or not np.all(np.isfinite(y)):
-        raise CrossfadeError("y must be one column of finite numbers: drop or impute the missing values first")
-    if not (isinstance(n_components, int | np.integer) and n_components >= 1):
-        raise CrossfadeError(f"n_components = {n_components!r}: give a whole number from 1")
-    if not min(mean_variance, shape, rate, concentration) > 0:
-        raise CrossfadeError("mean_variance, shape, rate and concentration must be positive: a prior must be proper")
-    k, ones = n_components, np.ones(n_components)
-    return {
-        f"weight_{k}": dist.Dirichlet(concentration * ones),
-        f"mean_{k}": dist.Normal(0 * ones, np.sqrt(mean_variance) * ones),
-        f"precision_{k}": dist.Gamma(shape * ones, rate * ones),
-    }
+        if self.summed:
+            total = jnp.sum(logsumexp(jnp.log(theta[f"weight_{k}"])[:, None] + values, axis=0))
+        else:
+            total = _pick(theta[f"z_{k}"], values)
+        return total - len(self.y) / 2 * LOG_2PI
 
 
 def model(
@@ -127,24 +101,27 @@ def model(
 ) -> Model:
     """A mixture with its allocations in the state: p(y | z, theta)^tau p(z | weight) between the ends of a path."""
     y = np.asarray(y, float)
-    priors = _priors(y, n_components, mean_variance, shape, rate, concentration)
-    priors[f"z_{n_components}"] = AllocationPrior(f"weight_{n_components}", len(y))
-    return Model(priors, CompleteLikelihood(y, n_components), gibbs, y)
+    if y.ndim != 1 or not np.all(np.isfinite(y)):
+        raise CrossfadeError("y must be one column of finite numbers: drop or impute the missing values first")
+    if not (isinstance(n_components, int | np.integer) and n_components >= 1):
+        raise CrossfadeError(f"n_components = {n_components!r}: give a whole number from 1")
+    if not min(mean_variance, shape, rate, concentration) > 0:
+        raise CrossfadeError("mean_variance, shape, rate and concentration must be positive: a prior must be proper")
+    k, ones = n_components, np.ones(n_components)
+    priors: dict[str, Any] = {
+        f"weight_{k}": dist.Dirichlet(concentration * ones),
+        f"mean_{k}": dist.Normal(0 * ones, np.sqrt(mean_variance) * ones),
+        f"precision_{k}": dist.Gamma(shape * ones, rate * ones),
+        f"z_{k}": AllocationPrior(f"weight_{k}", len(y)),
+    }
+    return Model(priors, MixtureLikelihood(y, k), gibbs, y)
 
 
-def summed(
-    y: Any,
-    n_components: int,
-    *,
-    mean_variance: float = 1000.0,
-    shape: float = 1.0,
-    rate: float = 1.0,
-    concentration: float = 1.0,
-) -> Model:
-    """The same mixture with its allocations summed out, for the default method; its evidence is that of `model`."""
-    y = np.asarray(y, float)
-    priors = _priors(y, n_components, mean_variance, shape, rate, concentration)
-    return Model(priors, SummedLikelihood(y, n_components), data=y)
+def summed(y: Any, n_components: int, **prior: float) -> Model:
+    """`model` of the same arguments with its allocations summed out, for the default method; the evidence is equal."""
+    full = model(y, n_components, **prior)
+    priors = {name: own for name, own in full.priors.items() if not isinstance(own, AllocationPrior)}
+    return Model(priors, MixtureLikelihood(full.log_likelihood.y, n_components, summed=True), data=full.data)
 
 
 class Part(eqx.Module):
@@ -158,7 +135,7 @@ class Part(eqx.Module):
     n_components: int = eqx.field(static=True)
 
     def share(self, tau: Array) -> Array:
-        return (1 - tau) * self.shares[0] + tau * self.shares[1]
+        return mix(tau, self.shares)
 
     def of(self, theta: Theta, name: str) -> Array:
         return theta[f"{name}_{self.n_components}"]
@@ -208,8 +185,8 @@ class Means(Block):
         return jax.random.normal(key, (self.part.n_components,))
 
     def mean_and_precision(self, theta: Theta, tau: Array) -> tuple[Array, Array]:
-        members, precision = self.part.members(theta), self.part.of(theta, "precision")
-        felt = self.part.share(tau) * precision
+        members = self.part.members(theta)
+        felt = self.part.share(tau) * self.part.of(theta, "precision")
         total = felt * jnp.sum(members, axis=1) + self.part.mean_precision
         return felt * (members @ self.part.y) / total, total
 
@@ -219,8 +196,7 @@ class Means(Block):
 
     def log_prob(self, theta: Theta, tau: Array) -> Array:
         mean, precision = self.mean_and_precision(theta, tau)
-        value = self.part.of(theta, "mean")
-        return jnp.sum(jnp.log(precision) - LOG_2PI - precision * (value - mean) ** 2) / 2
+        return jnp.sum(dist.Normal(mean, 1 / jnp.sqrt(precision)).log_prob(self.part.of(theta, "mean")))
 
 
 class WeightsAndPrecisions(Block):

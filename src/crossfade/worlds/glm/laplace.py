@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,6 +12,7 @@ import numpy as np
 from numpyro import distributions as dist
 
 from crossfade.density.model import Model, NoData, normal_mean_and_precision
+from crossfade.density.precision import in_float64
 from crossfade.paths.path import Path
 from crossfade.sampling.kernel import HMC, Kernel, Whitening, broken
 from crossfade.sampling.pencil import Pencil, pencil
@@ -20,31 +20,8 @@ from crossfade.types import Array, CrossfadeError, State, Theta
 from crossfade.worlds.design import checked, per_name, vector
 
 
-class Loss(NamedTuple):
-    """Minus the log likelihood up to a constant, and its two derivatives by each datum's linear predictor."""
-
-    total: float
-    slope: np.ndarray
-    bend: np.ndarray
-
-
-class LinkedLikelihood(eqx.Module):
-    """A log likelihood that sees theta through linear predictors eta = rows @ theta only."""
-
-    rows: np.ndarray  # [n, p], one column per coefficient
-    names: tuple[str, ...] = eqx.field(static=True)
-
-    @abc.abstractmethod
-    def __call__(self, theta: Theta) -> Array:
-        """The log likelihood with all its constants."""
-
-    @abc.abstractmethod
-    def loss(self, eta: np.ndarray) -> Loss:
-        """In NumPy, for the search of the mode."""
-
-
 def linked(
-    likelihood: Callable[[np.ndarray, np.ndarray, tuple[str, ...]], LinkedLikelihood],
+    likelihood: Callable[[np.ndarray, np.ndarray, tuple[str, ...]], Callable[[Theta], Array]],
     kernel: Callable[[Model, Model], Kernel],
     y: Any,
     design: Any,
@@ -61,30 +38,39 @@ def linked(
     return Model(priors, likelihood(y, design, tuple(names)), kernel, y)
 
 
+@in_float64
 def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mode by damped Newton steps, and the curvature of the log likelihood there (without the prior's)."""
     mean, prior = np.array([normal_mean_and_precision(m.priors[name]) for name in m.names]).T
-    likelihood = m.log_likelihood
-    if isinstance(likelihood, NoData):
+    if isinstance(m.log_likelihood, NoData):
         return mean, np.zeros((len(mean), len(mean)))
 
-    def objective(theta: np.ndarray) -> float:
-        with np.errstate(over="ignore"):  # far out a log link overflows to inf, which is no minimum
-            return float(likelihood.loss(likelihood.rows @ theta).total + (prior * (theta - mean) ** 2).sum() / 2)
+    def expanded(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        value, slope, curvature = map(np.asarray, _expanded(m.log_likelihood, m.names, theta))
+        return (prior * (theta - mean) ** 2).sum() / 2 - value, prior * (theta - mean) - slope, -curvature
 
-    theta = min((mean, np.zeros_like(mean)), key=objective)
+    # Far out a log link overflows to inf, which is no minimum.
+    theta = min((mean, np.zeros_like(mean)), key=lambda theta: expanded(theta)[0])
     for _ in range(100):
-        _, slope, bend = likelihood.loss(likelihood.rows @ theta)
-        curvature = (likelihood.rows.T * bend) @ likelihood.rows
-        gradient = likelihood.rows.T @ slope + prior * (theta - mean)
+        value, gradient, curvature = expanded(theta)
         step = np.linalg.solve(curvature + np.diag(prior), gradient)
-        size = 1.0
-        while objective(theta - size * step) > objective(theta) and size > 1e-10:
-            size /= 2
-        theta = theta - size * step
-        if gradient @ step < 1e-16:
+        decrement = gradient @ step
+        while expanded(theta - step)[0] > value and np.abs(step).max() > 1e-10:
+            step = step / 2
+        theta = theta - step
+        if decrement < 1e-16:
             break
     return theta, curvature
+
+
+@eqx.filter_jit
+def _expanded(function: Callable[[Theta], Array], names: tuple[str, ...], x: Array) -> tuple[Array, Array, Array]:
+    """Value, gradient and second derivatives of a function of named scalars."""
+
+    def of_vector(x: Array) -> Array:
+        return function(dict(zip(names, x, strict=True)))
+
+    return of_vector(x), jax.grad(of_vector)(x), jax.hessian(of_vector)(x)
 
 
 def hmc(m1: Model, m2: Model) -> HMC:
@@ -128,8 +114,7 @@ class Leap(Kernel):
         gain = energy.at(tau) - state.energy.at(tau) + log_g_old - log_g_new
         # As in every kernel, a proposal without a density is taken, so that the run stops and shows it.
         accept = (log_u < gain) | broken(energy)
-        chosen = jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state)
-        return chosen, accept.astype(float)
+        return jax.tree.map(lambda a, b: jnp.where(accept, a, b), State(theta, energy), state), accept.astype(float)
 
 
 def leap(m1: Model, m2: Model) -> Leap:
@@ -139,22 +124,19 @@ def leap(m1: Model, m2: Model) -> Leap:
     return Leap(precision, inverse, (inverse @ modes[0], inverse @ modes[1]), names)
 
 
-def _laplace(m1: Model, m2: Model) -> tuple[tuple[str, ...], tuple[np.ndarray, np.ndarray], Pencil]:
-    """Names of the union, and both ends' modes and precisions over it."""
-    names = tuple(dict.fromkeys(m1.names + m2.names))
-    (mode_1, root_1), (mode_2, root_2) = _mode_and_root(m1, m2, names), _mode_and_root(m2, m1, names)
-    return names, (mode_1, mode_2), pencil(root_1, root_2)
-
-
-def _mode_and_root(m: Model, other: Model, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The mode, and a root of (curvature of the log likelihood there + prior precision), over the union.
+def _laplace(m1: Model, m2: Model) -> tuple[tuple[str, ...], list[np.ndarray], Pencil]:
+    """Names of the union, and both ends' modes and precisions (curvature of the log likelihood + prior's) over it.
 
     A parameter that only the other model has stays at its prior, which is its link.
     """
-    priors = [m.priors[name] if name in m.priors else other.priors[name] for name in names]
-    mode, prior = np.array([normal_mean_and_precision(prior) for prior in priors]).T
-    precision = np.diag(prior)
-    where = [names.index(name) for name in m.names]
-    mode[where], curvature = mode_and_curvature(m)
-    precision[np.ix_(where, where)] += curvature
-    return mode, np.linalg.cholesky(precision).T
+    names = tuple(dict.fromkeys(m1.names + m2.names))
+    modes, roots = [], []
+    for m, other in ((m1, m2), (m2, m1)):
+        priors = {**other.priors, **m.priors}
+        mode, prior = np.array([normal_mean_and_precision(priors[name]) for name in names]).T
+        precision, where = np.diag(prior), [names.index(name) for name in m.names]
+        mode[where], curvature = mode_and_curvature(m)
+        precision[np.ix_(where, where)] += curvature
+        modes.append(mode)
+        roots.append(np.linalg.cholesky(precision).T)
+    return names, modes, pencil(*roots)

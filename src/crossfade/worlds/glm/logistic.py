@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData
@@ -15,7 +15,7 @@ from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
-from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, hmc, linked
+from crossfade.worlds.glm.laplace import hmc, linked
 
 # Factors in (1, 2]: the product of a thousand of them fits a float64, so one log serves a thousand data.
 FACTORS = 1000
@@ -43,18 +43,17 @@ def flips(y: np.ndarray) -> np.ndarray:
     return 1 - 2 * y
 
 
-class LogisticLikelihood(LinkedLikelihood):
+class LogisticLikelihood(eqx.Module):
     """sum log P(y_i | x_i'theta) = -sum log(1 + exp(-s_i x_i'theta)), -s folded into the rows."""
+
+    rows: np.ndarray  # [n, p]
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
         self.rows, self.names = flips(y)[:, None] * design, names
 
     def __call__(self, theta: Theta) -> Array:
         return -sum_softplus(self.rows @ vector(theta, self.names))
-
-    def loss(self, eta: np.ndarray) -> Loss:
-        p = expit(eta)
-        return Loss(float(np.logaddexp(0, eta).sum()), p, p * (1 - p))
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 10.0) -> Model:
@@ -68,11 +67,8 @@ def paper_metropolis(m1: Model, m2: Model) -> Metropolis:
     Parameters of M2 alone are tempered by tau, those of M1 alone by 1 - tau; from a model without data everything is.
     """
     sharing = named_sharing(m1, m2)
-    up, down = sharing.only_2, sharing.only_1
-    if isinstance(m1.log_likelihood, NoData):
-        up = sharing.only_2 + sharing.shared
-    if isinstance(m2.log_likelihood, NoData):
-        down = sharing.only_1 + sharing.shared
+    up = sharing.only_2 + (sharing.shared if isinstance(m1.log_likelihood, NoData) else ())
+    down = sharing.only_1 + (sharing.shared if isinstance(m2.log_likelihood, NoData) else ())
     sd = {name: np.asarray(0.1) for name in m1.names + m2.names}
     return Metropolis(Diagonal(sd, up, down, cap=np.asarray(10.0)))
 
@@ -84,7 +80,6 @@ def pima() -> tuple[Model, Model]:
     def of(*columns: str) -> Model:
         x = table[list(columns)].to_numpy(float)
         x = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
-        design = np.column_stack([np.ones(len(x)), x])
-        return model(table["y"].to_numpy(float), design, ("intercept", *columns))
+        return model(table["y"].to_numpy(float), np.column_stack([np.ones(len(x)), x]), ("intercept", *columns))
 
     return of("npreg", "glu", "bmi", "ped"), of("npreg", "glu", "bmi", "ped", "age")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
@@ -13,22 +14,22 @@ from crossfade.sampling.kernel import Cycle
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
 from crossfade.worlds.glm import laplace
-from crossfade.worlds.glm.laplace import LinkedLikelihood, Loss, linked
 
 
-class PoissonLikelihood(LinkedLikelihood):
+class PoissonLikelihood(eqx.Module):
     """sum y_i x_i'theta - exp(x_i'theta) - log y_i!; the first term needs the data through X'y only."""
 
-    y: np.ndarray
+    rows: np.ndarray  # [n, p]
     totals: np.ndarray  # X'y [p]
     log_factorials: np.ndarray  # their sum
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
         if not np.all((y >= 0) & (y == np.floor(y)) & np.isfinite(y)):
             raise CrossfadeError(
                 f"the responses of a Poisson model must be counts (0, 1, 2, ...), got {np.unique(y)[:5]}"
             )
-        self.rows, self.y, self.names = design, y, names
+        self.rows, self.names = design, names
         self.totals = design.T @ y
         self.log_factorials = np.asarray(gammaln(y + 1).sum())
 
@@ -36,14 +37,10 @@ class PoissonLikelihood(LinkedLikelihood):
         beta = vector(theta, self.names)
         return self.totals @ beta - jnp.sum(jnp.exp(self.rows @ beta)) - self.log_factorials
 
-    def loss(self, eta: np.ndarray) -> Loss:
-        rate = np.exp(eta)
-        return Loss(float(rate.sum() - self.y @ eta), rate - self.y, rate)
-
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 2.5) -> Model:
     """A Poisson model of counts with theta_j ~ N(prior_mean, prior_sd^2)."""
-    return linked(PoissonLikelihood, hmc, y, design, names, prior_mean, prior_sd)
+    return laplace.linked(PoissonLikelihood, hmc, y, design, names, prior_mean, prior_sd)
 
 
 def hmc(m1: Model, m2: Model) -> Cycle:

@@ -52,28 +52,20 @@ class ScalePrior(dist.InverseGamma):
         return jnp.where(value == safe, log_density, -jnp.inf)
 
 
-class RatePrior(eqx.Module):
-    """V | s2, d2 ~ N(1, d2 s2) on V >= 0."""
+class PositiveNormal(eqx.Module):
+    """N(1, variance) on >= 0: of a rate the variance is d2 s2, of a constant it is given."""
+
+    variance: np.ndarray | None = None
 
     def __str__(self) -> str:
-        return "Normal(1, ridge * variance) on >= 0"
+        return f"Normal(1, {'ridge * variance' if self.variance is None else f'{float(self.variance):g}'}) on >= 0"
 
     def __call__(self, theta: Theta) -> dist.Distribution:
+        if self.variance is not None:
+            return dist.TruncatedNormal(1.0, jnp.sqrt(self.variance), low=0.0)
         # The ends of the clip are reached only where the prior of s2 or d2 is 0.
         sd = jnp.clip(jnp.sqrt(theta["ridge"]) * jnp.sqrt(theta["variance"]), 1e-145, 1e150)
         return dist.TruncatedNormal(1.0, sd, low=0.0)
-
-
-class ConstantPrior(eqx.Module):
-    """K ~ N(1, variance) on K >= 0."""
-
-    variance: np.ndarray
-
-    def __str__(self) -> str:
-        return f"Normal(1, {float(self.variance):g}) on >= 0"
-
-    def __call__(self, theta: Theta) -> dist.Distribution:
-        return dist.TruncatedNormal(1.0, jnp.sqrt(self.variance), low=0.0)
 
 
 class Kinetics(eqx.Module):
@@ -133,10 +125,10 @@ def model(
     priors: dict[str, Any] = {
         "variance": ScalePrior(np.asarray(hyper.noise_shape), np.asarray(hyper.noise_rate)),
         "ridge": ScalePrior(np.asarray(hyper.ridge_shape), np.asarray(hyper.ridge_rate)),
-        "degradation": RatePrior(),
+        "degradation": PositiveNormal(),
     }
-    priors |= {f"rate_{name}": RatePrior() for name in signs}
-    priors |= {f"constant_{name}": ConstantPrior(np.asarray(hyper.constant_variance)) for name in signs}
+    priors |= {f"rate_{name}": PositiveNormal() for name in signs}
+    priors |= {f"constant_{name}": PositiveNormal(np.asarray(hyper.constant_variance)) for name in signs}
     return Model(priors, likelihood, gibbs, table["y"])
 
 
@@ -175,12 +167,8 @@ def union(m1: Model, m2: Model) -> Union:
                 )
             if not np.array_equal(x, known_x):
                 raise CrossfadeError(f"{name!r} has other values in M1 than in M2: build both from the same table")
-    for m in (m1, m2):
-        of_m = {name.removeprefix("rate_") for name in m.names if name.startswith("rate_")}
-        if of_m - set(columns):
-            raise CrossfadeError(
-                "the model without data has regulators that the other has not: pass without_data(m), m"
-            )
+    if {name for name in m1.names + m2.names if name.startswith("rate_")} - {f"rate_{name}" for name in columns}:
+        raise CrossfadeError("the model without data has regulators that the other has not: pass without_data(m), m")
     uses = [(0, *(j + 1 for j, name in enumerate(columns) if f"rate_{name}" in m.names)) for m in (m1, m2)]
     y, own = seen[0].y, seen[0].own
     a_s, b_s, a_d, b_d, v = seen[0].hyper

@@ -13,9 +13,12 @@ from crossfade.paths.path import Path
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Kernel
 from crossfade.types import Array, Energy, State, Theta
+from crossfade.worlds.design import mix
 from crossfade.worlds.kinetics.union import LARGEST, Gram, Scales, Union, positive_mass
 
 STEP = 0.1  # sd of the random walk of every constant
+# (centre, others, variance): V_j | rest ~ N(centre - sum over i of others_i V_i, variance) on V_j >= 0
+Conditional = tuple[Array, dict[int, Array], Array]
 
 
 def apart(tau: Array, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -61,14 +64,6 @@ class Noise(NamedTuple):
         return cls(*jnp.split(flat, np.cumsum([s, s, 2, 2, 1, s - 1])))
 
 
-class Conditional(NamedTuple):
-    """V_j | rest ~ N(centre - sum over i of others_i V_i, variance) on V_j >= 0."""
-
-    centre: Array
-    others: dict[int, Array]
-    variance: Array
-
-
 class Sweep(Kernel):
     """Rates one by one, noise variance, ridge, and a random walk of all constants at once: leaves q_tau invariant."""
 
@@ -84,7 +79,7 @@ class Sweep(Kernel):
 
         scales = 1 / (jnp.stack([shared(i, i) * gram[i, i] for i in members]) + 1 / ridge)
         return [
-            Conditional(
+            (
                 (shared(i, i) * gram[i, -1] + 1 / ridge) * scales[i],
                 {j: shared(i, j) * gram[i, j] * scales[i] for j in members if j != i},
                 variance * scales[i],
@@ -93,7 +88,7 @@ class Sweep(Kernel):
         ]
 
     def noise_shape(self, tau: Array) -> Array:
-        return self.union.hyper[0] + (self.union.n_tau(tau) + self.union.size) / 2
+        return self.union.hyper[0] + (mix(tau, self.union.n) + self.union.size) / 2
 
     def noise_rate(self, squares: Array, away: Array, ridge: Array) -> Array:
         """s2 | rest ~ IG(shape, rate) / Phi(1 / sqrt(d2 s2))^s; `squares` is R_tau and `away` |V - 1|^2."""
@@ -166,8 +161,7 @@ class Sweep(Kernel):
         rates, constants = union.rates(theta), union.constants(theta)
         moved = constants + Noise.unpacked(noise, union.size).walk
         columns, its_columns = union.columns(constants, jnp.abs(moved))
-        gram = union.gram(columns)
-        scales = apart(tau, self.scales, noise, gram, rates, theta["variance"], theta["ridge"], tau)
+        scales = apart(tau, self.scales, noise, union.gram(columns), rates, theta["variance"], theta["ridge"], tau)
         its_squares = union.squares_at(its_columns, scales.rates)
         constants, energy, accepted = apart(tau, self.walk, noise, scales, constants, moved, its_squares, tau)
         return State(union.theta(scales.rates, constants, scales.variance, scales.ridge), energy), accepted
@@ -190,7 +184,7 @@ class RescalingSweep(Sweep):
         old = super().scales(flat, gram, rates, variance, ridge, tau)
         z, log_u = Noise.unpacked(flat, self.union.size).rescale
         # log s2 given all but its scale is about an exponential variable of this rate
-        log_c = 2.4 * z / (self.union.hyper[0] + self.union.n_tau(tau) / 2)
+        log_c = 2.4 * z / (self.union.hyper[0] + mix(tau, self.union.n) / 2)
         new = self.rescaled(old, gram, log_c)
         taken = (log_u < self.gain(old, new, log_c, tau)) & (new.variance <= LARGEST) & (new.variance >= 1 / LARGEST)
         chosen: Scales = jax.tree.map(lambda a, b: jnp.where(taken, a, b), new, old)

@@ -29,11 +29,10 @@ def positive_mass(product: Array) -> Array:
 
 def sums(terms: list[Array]) -> tuple[Array, ...]:
     """The sum of each vector, all in one pass."""
-    zeros = tuple(jnp.zeros(()) for _ in terms)
-    return (
-        ()
-        if not terms
-        else tuple(jax.lax.reduce(tuple(terms), zeros, lambda a, b: tuple(map(operator.add, a, b)), (0,)))
+    if not terms:
+        return ()
+    return jax.lax.reduce(
+        tuple(terms), (jnp.zeros(()),) * len(terms), lambda a, b: tuple(map(operator.add, a, b)), (0,)
     )
 
 
@@ -71,9 +70,6 @@ class Union(eqx.Module):
     def weights(self, tau: Array) -> tuple[Array, Array]:
         """The powers to which the two likelihoods enter q_tau."""
         return (1 - tau) * (self.n[0] > 0), tau * (self.n[1] > 0)
-
-    def n_tau(self, tau: Array) -> Array:
-        return (1 - tau) * self.n[0] + tau * self.n[1]
 
     def columns(self, *constants: Array) -> list[list[Array]]:
         """The columns of D for each of the vectors of constants.

@@ -19,8 +19,7 @@ from crossfade.density.model import Model, NoData, describe, normal_mean_and_pre
 from crossfade.density.precision import in_float64
 from crossfade.sampling.kernel import Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
-from crossfade.worlds import conjugate
-from crossfade.worlds.conjugate import Coefficients, End, Regressions, TwoBlocks, regression
+from crossfade.worlds.conjugate import Coefficients, End, Joint, Regressions, TwoBlocks, regression
 from crossfade.worlds.design import LOG_2PI, checked, per_name, vector
 from crossfade.worlds.linear.unscaled import UnscaledCoefficients, UnscaledVariance
 
@@ -85,7 +84,7 @@ def model(
     if not (np.all(precision > 0) and np.all(np.isfinite(mean))):
         raise CrossfadeError("prior_precision must be positive (a prior must be proper) and prior_mean finite")
     known = None if isinstance(noise, Noise) else np.asarray(noise, float)
-    if min(noise) <= 0 if isinstance(noise, Noise) else noise <= 0:
+    if np.min(noise) <= 0:
         raise CrossfadeError(f"noise must be positive: a known variance or Noise(shape, rate), got {noise}")
     q, r = np.linalg.qr(design)
     target = q.T @ y
@@ -204,7 +203,7 @@ def gibbs(m1: Model, m2: Model) -> Gibbs:
 
 def exact(m1: Model, m2: Model) -> Gibbs:
     """Independent draws at every tau, where the tempered posterior has a closed form."""
-    return conjugate.exact(pair(m1, m2))
+    return Gibbs((Joint(pair(m1, m2)),))
 
 
 @in_float64
@@ -235,10 +234,9 @@ def radiata() -> tuple[Model, Model]:
 
     def of(column: str) -> Model:
         x = table[column].to_numpy(float)
-        design = np.column_stack([np.ones(len(x)), x - x.mean()])
         return model(
             table["y"].to_numpy(float),
-            design,
+            np.column_stack([np.ones(len(x)), x - x.mean()]),
             ("intercept", column),
             prior_mean=(3000.0, 185.0),
             prior_precision=(0.06, 6.0),

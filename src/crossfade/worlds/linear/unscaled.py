@@ -13,8 +13,7 @@ from numpyro import distributions as dist
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block
 from crossfade.types import Array, Theta
-from crossfade.worlds.conjugate import mix
-from crossfade.worlds.design import LOG_2PI, vector
+from crossfade.worlds.design import LOG_2PI, mix, vector
 
 
 class UnscaledCoefficients(Block):
