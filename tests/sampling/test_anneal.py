@@ -8,7 +8,7 @@ import pytest
 from linear_pairs import KINDS, crossed, key, nested
 
 from crossfade.density.model import Model
-from crossfade.paths.path import direct
+from crossfade.paths.path import direct, union_coordinates
 from crossfade.sampling import anneal as module
 from crossfade.sampling.anneal import BrokenEnergy, Interrupted, Schedule, Score, anneal, apart, chain_keys, join
 from crossfade.sampling.kernel import Diagonal, Metropolis
@@ -106,7 +106,7 @@ def test_a_run_can_be_taken_up_where_it_stopped():
 def test_the_score_is_the_gradient_of_log_q():
     pair = nested(**KINDS["known"])
     path, kernel = direct(*pair), linear.gibbs(*pair)
-    trace, state = anneal(path, kernel, np.array([0.3]), chain_keys(key(0), 2), observe=Score())
+    trace, state = anneal(path, kernel, np.array([0.3]), chain_keys(key(0), 2), observe=Score(union_coordinates(*pair)))
     theta = jax.tree.map(lambda x: x[1], state.theta)
     names = sorted(theta)
     step = 1e-5
