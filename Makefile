@@ -17,7 +17,7 @@ test: lint
 	$(VENV)/bin/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 3
 
 test-all: lint
-	$(VENV)/bin/pytest -q -n 2 --dist loadfile -m ""
+	$(VENV)/bin/pytest -q -n 2 --dist worksteal -m "" --durations 40 --durations-min 20
 
 # Every figure and table of the paper, in short runs; the paper's own grid: crossfade paper all --full
 paper: $(STAMP)
