@@ -14,7 +14,8 @@ import numpy as np
 from crossfade.analysis.mixing import mixing
 from crossfade.density.joint import as_joint
 from crossfade.density.precision import float64
-from crossfade.sampling.draws import starts, warmed
+from crossfade.sampling.draws import warmed
+from crossfade.sampling.starts import starts
 from crossfade.worlds.glm import logistic, mixed
 
 N_CHAINS, N_WARM, N_DRAWS = 32, 400, 400
