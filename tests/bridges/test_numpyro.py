@@ -278,9 +278,9 @@ def subsampled(y=Y):
         numpyro.sample("y", dist.Normal(b, 1), obs=y[index])
 
 
-def markov(y=Y):
+def moving_support(y=Y):
     def move(level, now):
-        level = numpyro.sample("level", dist.Normal(level, 1))
+        level = numpyro.sample("level", dist.Uniform(level, level + 2))
         numpyro.sample("y", dist.Normal(level, 1), obs=now)
         return level, None
 
@@ -310,11 +310,11 @@ REFUSED = {
     "missing": (latent(dist.Normal(0, 1), obs=1.0, obs_mask=np.array(False)), "'site_unobserved' is masked"),
     "factor": (
         with_statement(lambda b: numpyro.factor("penalty", -(b**2))),
-        "'penalty' is a numpyro.factor.*from_log_",
+        "'penalty' is a numpyro.factor.*pass factors=.likelihood. to from_numpyro.*from_log_",
     ),
     "param": (with_statement(lambda b: numpyro.param("weight", 1.0)), "'weight' is a numpyro.param"),
     "subsample": (subsampled, "plate 'few' takes a subsample"),
-    "step by step": (markov, "'level' is drawn step by step"),
+    "a moving support": (moving_support, "support of 'level' depends on other parameters"),
     "no latent site": (lambda: numpyro.sample("y", dist.Normal(0, 1), obs=Y), "no latent site"),
     "no data": (lambda: numpyro.sample("b", dist.Normal(0, 1)), "no observed site, only 'b': pass the data"),
     "hidden randomness": (hidden, "random numbers that are no sites"),
@@ -337,3 +337,130 @@ def test_refusals_name_the_site_and_the_way_out(case):
     model, message = REFUSED[case]
     with pytest.raises(CrossfadeError, match=message):
         from_numpyro(model)
+
+
+def markov(y, first=0.0):
+    sd = numpyro.sample("sd", dist.HalfNormal(1.0))
+
+    def move(level, now):
+        level = numpyro.sample("level", dist.Normal(0.8 * level, sd))
+        numpyro.sample("y", dist.Normal(level, 0.5), obs=now)
+        return level, None
+
+    scan(move, jnp.asarray(first), y)
+
+
+def test_a_site_drawn_step_by_step_has_the_log_joint_of_scipy():
+    joint = from_numpyro(markov, Y)
+    assert joint.names == ("sd", "level") and joint.places["level"][0] == (4,)
+    assert joint.factors is None and joint.exact_start and joint.separable
+    assert joint.priors == {"sd": "HalfNormal(1)", "level": "Normal, given sd, level"}
+    np.testing.assert_array_equal(joint.data, Y)
+    r = rng(903)
+    for _ in range(3):
+        sd, level = r.gamma(2), r.normal(size=4)
+        theta = {"sd": jnp.asarray(sd), "level": jnp.asarray(level)}
+        log_prior = stats.halfnorm.logpdf(sd) + stats.norm(0.8 * np.append(0.0, level[:-1]), sd).logpdf(level).sum()
+        assert float(evaluate(joint.log_prior, theta)) == pytest.approx(log_prior, abs=1e-10)
+        log_likelihood = stats.norm(level, 0.5).logpdf(Y).sum()
+        assert float(evaluate(joint.log_likelihood, theta)) == pytest.approx(log_likelihood, abs=1e-10)
+    outside = {"sd": jnp.array(-1.0), "level": jnp.zeros(4)}
+    assert float(evaluate(joint.log_joint, outside)) == -np.inf
+
+
+def test_starts_of_such_a_site_are_draws_of_the_prior():
+    joint = from_numpyro(markov, Y + 100)  # the data must not be seen
+    draws = evaluate(jax.vmap(joint.start), jax.random.split(jax.random.key(4), 4000))
+    level, sd = np.asarray(draws["level"]), np.asarray(draws["sd"])
+    assert stats.kstest(sd, stats.halfnorm.cdf).pvalue > 1e-4
+    last = np.column_stack([np.zeros(4000), level[:, :-1]])
+    steps, wrong = ((level - persistence * last) / sd[:, None] for persistence in (0.8, 0.4))
+    assert stats.kstest(steps.ravel(), stats.norm.cdf).pvalue > 1e-4
+    assert stats.kstest(wrong.ravel(), stats.norm.cdf).pvalue < 1e-4
+
+
+def test_the_evidence_of_steps_is_that_of_a_gaussian():
+    def fixed(y):
+        def move(level, now):
+            level = numpyro.sample("level", dist.Normal(0.8 * level, 1.0))
+            numpyro.sample("y", dist.Normal(level, 0.5), obs=now)
+            return level, None
+
+        scan(move, jnp.zeros(()), y)
+
+    root = np.array([[1.0, 0.0], [0.8, 1.0]])
+    exact = stats.multivariate_normal(np.zeros(2), root @ root.T + 0.25 * np.eye(2)).logpdf(Y[:2])
+    found = log_evidence(from_numpyro(fixed, Y[:2]), np.linspace(-8, 8, 161))
+    assert found == pytest.approx(exact, abs=1e-9)
+    assert abs(stats.multivariate_normal(np.zeros(2), 1.25 * np.eye(2)).logpdf(Y[:2]) - exact) > 0.1
+
+
+TIME, SEEN = np.array([0.4, 1.3, 3.0, 2.2, 3.0]), np.array([True, True, False, True, False])
+
+
+def survival(time, seen, prior_sd=1.0):
+    level = numpyro.sample("level", dist.Normal(0.0, prior_sd))
+    numpyro.sample("time", dist.Exponential(jnp.exp(level)), obs=time[seen])  # needs the values of an argument
+    numpyro.factor("censored", -jnp.exp(level) * jnp.sum(time[~seen]))
+
+
+def test_a_factor_may_be_part_of_the_likelihood():
+    joint = from_numpyro(survival, TIME, SEEN, factors="likelihood")
+    np.testing.assert_array_equal(joint.data, TIME[SEEN])
+    said = "is a normalised probability of data, given the parameters, is taken on trust"
+    assert joint.notes == (f"that the numpyro.factor 'censored' {said}",)
+    law = stats.expon(scale=np.exp(-0.3))
+    expected = law.logpdf(TIME[SEEN]).sum() + law.logsf(TIME[~SEEN]).sum()
+    found = float(evaluate(joint.log_likelihood, {"level": jnp.array(0.3)}))
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert log_joint(joint, {"level": 0.3}) == pytest.approx(expected + stats.norm.logpdf(0.3), abs=1e-12)
+
+
+def test_a_likelihood_may_be_factors_alone_and_of_counts():
+    def counted(counts):
+        rate = numpyro.sample("rate", dist.Gamma(2.0, 1.0))
+        numpyro.factor("counts", dist.Poisson(rate).log_prob(counts).sum())
+
+    joint = from_numpyro(counted, np.array([2, 0, 3]), factors="likelihood")
+    assert joint.data is None
+    expected = stats.poisson(1.7).logpmf([2, 0, 3]).sum()
+    assert float(evaluate(joint.log_likelihood, {"rate": jnp.array(1.7)})) == pytest.approx(expected, abs=1e-12)
+
+
+def test_data_that_a_factor_hides_are_not_asked_for():
+    def hidden_data():
+        level = numpyro.sample("level", dist.Normal(0.0, 1.0))
+        numpyro.factor("y", dist.Normal(level, 1.0).log_prob(Y).sum())
+
+    joint = from_numpyro(hidden_data, factors="likelihood")
+    expected = stats.norm.logpdf(0.3) + stats.norm(0.3, 1).logpdf(Y).sum()
+    assert log_joint(joint, {"level": 0.3}) == pytest.approx(expected, abs=1e-12)
+
+
+def penalised(y, prior_sd=2.0):
+    b = numpyro.sample("b", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Normal(b, 1.0), obs=y)
+    numpyro.factor("penalty", -((b / prior_sd) ** 2))
+
+
+def scaled_factor(y):
+    b = numpyro.sample("b", dist.Normal(0.0, 1.0))
+    with scale(scale=2.0):
+        numpyro.factor("term", dist.Normal(b, 1.0).log_prob(y).sum())
+
+
+def repeated_factor(y):
+    b = numpyro.sample("b", dist.Normal(0.0, 1.0))
+    with numpyro.plate("data", 4):
+        numpyro.factor("term", dist.Normal(b, 1.0).log_prob(y).sum())
+
+
+def test_factors_that_are_refused():
+    with pytest.raises(CrossfadeError, match=r"'term' has shape \(\) and is in plates of shape \(4,\)"):
+        from_numpyro(repeated_factor, Y, factors="likelihood")
+    with pytest.raises(CrossfadeError, match=r"numpyro.factor 'penalty' does not change when the data do.*prior"):
+        from_numpyro(penalised, Y, prior_sd=3.0, factors="likelihood")
+    with pytest.raises(CrossfadeError, match="'term' is scaled"):
+        from_numpyro(scaled_factor, Y, factors="likelihood")
+    with pytest.raises(CrossfadeError, match=r"factors = 'prior': give factors=.*functools.partial"):
+        from_numpyro(survival, TIME, SEEN, factors="prior")

@@ -220,16 +220,35 @@ REFUSED = {
     ),
     "correlations": (lambda: pm.LKJCorr("site", 3, 2), "'site' .LKJCorr.* cannot map"),
     "covariance": (lambda: pm.Wishart("site", 5, np.eye(2)), "'site' .Wishart. has no density"),
-    "zero sum": (lambda: pm.ZeroSumNormal("site", shape=3), "'site' .ZeroSumNormal. .* cannot map"),
     "censored": (
         lambda: pm.Censored("site", pm.Normal.dist(), lower=0, upper=None),
-        "'site' .Censored. has no density",
+        "'site' is Censored and not observed.*give it observed=",
+    ),
+    "flat scales": (
+        lambda: pm.LKJCholeskyCov("site", n=2, eta=2, sd_dist=pm.HalfFlat.dist()),
+        "sd_dist of 'site' is HalfFlat: give it a proper",
+    ),
+    "bounded scales": (
+        lambda: pm.LKJCholeskyCov("site", n=2, eta=2, sd_dist=pm.Uniform.dist(0, 3)),
+        "sd_dist of 'site' is Uniform: give it a proper",
+    ),
+    "unknown eta": (
+        lambda: pm.LKJCholeskyCov("site", n=2, eta=pm.HalfNormal("eta"), sd_dist=pm.HalfNormal.dist()),
+        "eta of 'site' is not a number",
     ),
     "confined": (lambda: pm.Normal("site", transform=transforms.Interval(-1, 1)), "'site' confines it.*pm.Truncated"),
     "half confined": (lambda: pm.Normal("site", transform=transforms.log), "'site' confines it"),
     "unequal order": (
-        lambda: pm.Normal("site", [0, 1], 1, transform=transforms.ordered, initval=[0, 1]),
-        "prior of 'site' is not normalised on ordered vectors",
+        lambda: pm.Normal("site", [0, pm.Normal("b")], 1, transform=transforms.ordered, initval=[0, 1]),
+        "prior of 'site' is not normalised on ordered vectors: its entries have priors of their own that depend",
+    ),
+    "unlikely order": (
+        lambda: pm.Normal("site", [9, 0], 1, transform=transforms.ordered, initval=[0, 1]),
+        "probability that the entries of 'site' are in order could not be computed",
+    ),
+    "descending": (
+        lambda: pm.Normal("site", shape=2, transform=transforms.Ordered(ascending=False), initval=[1, 0]),
+        "prior of 'site' is not normalised on ordered vectors, unless",
     ),
     "moving bound": (moving_bound, "support of 'site' depends on other parameters"),
     "one bound each": (lambda: pm.Uniform("site", [0, 1], [1, 2]), None),
@@ -279,3 +298,47 @@ print(jax.config.jax_enable_x64, os.environ.get("XLA_FLAGS"), compiled)
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.split("\n")[-2] == "False None []"
+
+
+SEEN, CENSORED = np.array([0.4, 1.3, 2.2]), np.array([3.0, 3.0])
+
+
+def survival(term, observed=True):
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 3)
+        if observed:
+            pm.Exponential("time", rate, observed=SEEN)
+        pm.Potential("censored", term(rate))
+    return model
+
+
+def test_a_potential_may_be_part_of_the_likelihood():
+    joint = from_pymc(survival(lambda rate: -rate * CENSORED), factors="likelihood")
+    np.testing.assert_array_equal(joint.data, SEEN)
+    assert joint.notes == (
+        "that the pm.Potential 'censored' is a normalised probability of data, given the parameters, is taken on trust",
+    )
+    theta = {"rate": jnp.array(0.7)}
+    expected = stats.expon(scale=1 / 0.7).logpdf(SEEN).sum() - 0.7 * CENSORED.sum()
+    assert float(evaluate(joint.log_likelihood, theta)) == pytest.approx(expected, abs=1e-10)
+    assert float(evaluate(joint.log_prior, theta)) == pytest.approx(stats.gamma(2, scale=1 / 3).logpdf(0.7), abs=1e-10)
+
+
+def test_a_likelihood_may_be_potentials_alone():
+    def term(rate):
+        return pm.logp(pm.Exponential.dist(rate), SEEN)
+
+    joint = from_pymc(survival(term, observed=False), factors="likelihood")
+    assert joint.data is None
+    found = float(evaluate(joint.log_likelihood, {"rate": jnp.array(0.7)}))
+    assert found == pytest.approx(stats.expon(scale=1 / 0.7).logpdf(SEEN).sum(), abs=1e-10)
+
+
+def test_potentials_that_are_refused():
+    plain = survival(lambda rate: -rate * CENSORED)
+    with pytest.raises(CrossfadeError, match=r"'censored' is a pm.Potential.*pass factors=.likelihood. to from_pymc"):
+        from_pymc(plain)
+    with pytest.raises(CrossfadeError, match=r"no data in the pm.Potential 'censored'.*part of the prior"):
+        from_pymc(survival(lambda rate: -2 * np.log(3) - rate**2), factors="likelihood")
+    with pytest.raises(CrossfadeError, match="factors = 'prior': give factors=\"likelihood\""):
+        from_pymc(plain, factors="prior")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,10 +13,15 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from numpyro.distributions import Distribution
 
 from crossfade.bridges import sites
+from crossfade.bridges.factors import accepted, check_factors, trust
 from crossfade.bridges.sites import Program
-from crossfade.density.model import Model, describe
+from crossfade.density.joint import Joint, as_joint
+from crossfade.density.model import Model, describe, log_density, total
 from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
+
+# What JAX raises where a value is needed that it does not have yet.
+NOT_TRACED = (jax.errors.JAXTypeError, jax.errors.NonConcreteBooleanIndexError)
 
 
 class SitePrior(eqx.Module):
@@ -50,15 +55,49 @@ class SiteLikelihood(eqx.Module):
         return total
 
 
+class SitesPrior(eqx.Module):
+    """The log prior of sites that depend on each other step by step, so that none can be run without the others."""
+
+    program: Program
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Array:
+        found = self.program.run(theta)
+        return total([log_density(sites.whole(found[name]), name, theta) for name in self.names])
+
+
+class SitesDraw(eqx.Module):
+    """A draw of such a prior: the model is run, and its observed sites, whose values are given, tell it nothing."""
+
+    program: Program
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(self, key: Array) -> Theta:
+        found = self.program.run({}, key)
+        return {name: jnp.asarray(found[name]["value"], float) for name in self.names}
+
+
+class Found(NamedTuple):
+    """What a first look at a model finds."""
+
+    program: Program
+    theta: Theta  # the shapes of the latent sites
+    observed: tuple[str, ...]
+    factors: tuple[str, ...]  # those of the observed sites that are no distributions
+    dims: dict[str, tuple[str, ...]]  # the plates of each latent site, where they are all of its dimensions
+
+
 @in_float64
-def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
+def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = None, **kwargs: Any) -> Model | Joint:
     """The model of a NumPyro function called with these arguments; sites keep their names.
 
     Call it again after anything the function reads has changed: arguments and data are those of now.
+    `factors="likelihood"` says that the model's numpyro.factor terms are part of the likelihood (censored data, say).
     """
     if not callable(model):
         raise CrossfadeError(f"from_numpyro needs a model function, not a {type(model).__name__}")
-    program, theta, observed, dims = _read(model, args, kwargs)
+    found = _read(model, args, kwargs, accepted(factors))
+    program, theta, observed, _, dims = found
     if not theta:
         raise CrossfadeError("the model has no latent site: give at least one parameter a prior with numpyro.sample")
     if not observed:
@@ -66,16 +105,51 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Model:
             f"the model has no observed site, only {', '.join(map(repr, theta))}: pass the data as they are passed "
             "to MCMC.run, and give them to numpyro.sample as obs="
         )
+    if found.factors:
+        check_factors(model, args, kwargs, found.factors)
     parents = _parents(program, theta, observed)
     moving = tuple(name for name in observed if parents[name])
     priors, data = _constants(program, theta, observed, parents)
-    return Model(priors, SiteLikelihood(program, moving), data=data, dims=dims)
+    likelihood = SiteLikelihood(program, moving)
+    notes = trust("the numpyro.factor", found.factors)
+    responses = None if set(observed) == set(found.factors) else data
+    if any(set(parents[name]) - set(list(theta)[:i]) for i, name in enumerate(theta)):
+        return _step_by_step(found, likelihood, priors, responses, notes)
+    made = Model(priors, likelihood, data=responses, dims=dims)
+    return as_joint(made)._replace(notes=notes) if notes else made
 
 
-def _read(
-    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Program, Theta, tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The program, the shapes of its latent sites, the names of the observed ones and of the plates of each site.
+def _step_by_step(
+    found: Found, likelihood: SiteLikelihood, priors: dict[str, Any], data: np.ndarray | None, notes: tuple[str, ...]
+) -> Joint:
+    """The joint of a model in which a site is drawn given its own last value (scan): its prior is known as a whole."""
+    program, names = found.program, tuple(found.theta)
+
+    def supports(program: Program, key: Array) -> dict[str, Any]:
+        drawn = program.run({}, key)
+        return {name: sites.whole(drawn[name]).support for name in names}
+
+    first, second = (jax.tree.map(np.asarray, jax.jit(supports)(program, jax.random.key(k))) for k in (0, 1))
+    for name in names:
+        if not eqx.tree_equal(first[name], second[name]):
+            raise CrossfadeError(
+                f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
+            )
+    return Joint(
+        {name: (tuple(found.theta[name].shape), first[name]) for name in names},
+        SitesDraw(program, names),
+        log_prior=SitesPrior(program, names),
+        log_likelihood=likelihood,
+        data=data,
+        notes=notes,
+        exact_start=True,
+        priors={name: describe(priors[name]) for name in names},
+        dims=found.dims,
+    )
+
+
+def _read(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], factors: bool) -> Found:
+    """The program and the names of its sites.
 
     Nothing is computed. A model that needs the values of its arguments (for the number of groups, say) gets them as
     constants.
@@ -85,7 +159,7 @@ def _read(
     leaves = [leaf.astype(float) if _is_data(leaf, "f") else leaf for leaf in given]
     arrays, rest = eqx.partition(leaves, _is_data)
     theta: Theta = {}
-    observed: dict[str, None] = {}
+    observed: dict[str, bool] = {}  # and whether it is a factor
     dims: dict[str, tuple[str, ...]] = {}
 
     def called(leaves: list[Any]) -> Any:
@@ -93,10 +167,10 @@ def _read(
         return model(*own, **named)
 
     def look(program: Program) -> None:
-        for name, site in program.run({}, visit=sites.check).items():
+        for name, site in program.run({}, visit=lambda site: sites.check(site, factors)).items():
             if sites.is_observed(site):
-                observed[name] = None
-            elif site["type"] == "sample":
+                observed[name] = sites.is_factor(site)
+            elif sites.is_latent(site):
                 theta[name] = jax.ShapeDtypeStruct(jnp.shape(site["value"]), float)
                 plates = sorted(site["cond_indep_stack"], key=lambda plate: plate.dim)
                 if plates and len(plates) == len(theta[name].shape):  # they are all of its dimensions
@@ -105,16 +179,16 @@ def _read(
     try:
         program = Program(jax.tree.map(jnp.asarray, arrays), lambda arrays: called(eqx.combine(arrays, rest)))
         jax.eval_shape(look, program)
-    except jax.errors.JAXTypeError:
+    except NOT_TRACED:
         program = Program([], lambda _: called(leaves))
         try:
             jax.eval_shape(look, program)
-        except jax.errors.JAXTypeError as error:
+        except NOT_TRACED as error:
             raise CrossfadeError(
                 f"the model cannot be traced by JAX ({str(error).splitlines()[0]}): it must not branch on the values "
                 "of its parameters or hand them to NumPy; use jax.numpy and jnp.where"
             ) from error
-    return program, theta, tuple(observed), dims
+    return Found(program, theta, tuple(observed), tuple(name for name in observed if observed[name]), dims)
 
 
 def _is_data(leaf: Any, kinds: str = "fiub") -> bool:
@@ -143,12 +217,6 @@ def _parents(program: Program, theta: Theta, observed: tuple[str, ...]) -> dict[
             )
         by_name = dict(zip(sorted(theta), used[1:], strict=False))
         parents[name] = tuple(other for other in theta if by_name[other])
-    for i, name in enumerate(theta):
-        if set(parents[name]) - set(list(theta)[:i]):
-            raise CrossfadeError(
-                f"{name!r} is drawn step by step (scan), each step given the last: write it as one distribution "
-                "(GaussianRandomWalk, say), or scan over independent innovations"
-            )
     return parents
 
 

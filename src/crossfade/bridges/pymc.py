@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import equinox as eqx
@@ -13,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import biject_to
 
+from crossfade.bridges import tails
+from crossfade.bridges.factors import accepted, trust
 from crossfade.bridges.log_joint import Around
-from crossfade.bridges.supports import Support, in_python, of_variable
+from crossfade.bridges.supports import Support, in_python, of_variable, without_sum_check
 from crossfade.density.joint import AnyOf, Joint
 from crossfade.density.precision import float64
 from crossfade.types import Array, CrossfadeError, Theta
@@ -38,15 +41,16 @@ class Jaxified(eqx.Module):
         return sum(found[term] for term in self.terms) + self.constant
 
 
-def from_pymc(model: Any) -> Joint:
+def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
     """The joint of a PyMC model, with its data as they are now; free variables keep their names.
 
     PyMC's transforms only say where the parameters live: the density is that of the variables themselves.
+    `factors="likelihood"` says that the model's pm.Potential terms are part of the likelihood (censored data, say).
     """
     pymc = _load()
     if not isinstance(model, pymc.Model):
         raise CrossfadeError(f"from_pymc needs a pymc.Model, not a {type(model).__name__}")
-    _check(model)
+    _check(model, accepted(factors))
     from pytensor import config
 
     with float64(), config.change_flags(cxx=""):  # without a C compiler, which PyTensor would look for
@@ -65,7 +69,10 @@ def from_pymc(model: Any) -> Joint:
         log_prior=Jaxified(function, names, tuple(range(n)), sum(missing)),
         log_likelihood=Jaxified(function, names, tuple(range(n, len(terms))), 0.0),
         data=data,
-        notes=tuple(support.note for support in supports.values() if support.note),
+        notes=(
+            *(support.note for support in supports.values() if support.note),
+            *trust("the pm.Potential", tuple(potential.name for potential in model.potentials)),
+        ),
         factors={name: Jaxified(function, names, (i,), missing[i]) for i, name in enumerate(names)},
         priors={rv.name: _words(rv) for rv in model.free_RVs},
         dims={name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items() if name in supports},
@@ -82,7 +89,7 @@ def _labels(labels: Any) -> list[Any]:
 def _words(rv: Any) -> str:
     """The prior as PyMC writes it, without the name."""
     try:
-        return str(rv.str_repr()).partition("~")[2].strip()
+        return str(rv.str_repr()).partition("~")[2].strip().lstrip("_")
     except Exception:  # PyMC cannot put every distribution into words
         return type(rv.owner.op).__name__.removesuffix("RV")
 
@@ -110,13 +117,22 @@ def _load() -> Any:
         raise CrossfadeError(f"PyMC cannot be imported ({error}): pip install 'crossfade[pymc]'") from error
 
 
-def _check(model: Any) -> None:
-    """A refusal of what has no known normalisation, or does not show all data."""
-    if model.potentials:
-        raise CrossfadeError(
-            f"{model.potentials[0].name!r} is a pm.Potential, which has no known normalisation: write it as an "
-            "observed distribution, or use from_log_joint if you know that the joint is normalised"
-        )
+def _check(model: Any, factors: bool) -> None:
+    """A refusal of what has no known normalisation, or does not show all data; `factors` may be there."""
+    for potential in model.potentials:
+        if not factors:
+            raise CrossfadeError(
+                f"{potential.name!r} is a pm.Potential, which has no known normalisation: if it is part of the "
+                'likelihood, pass factors="likelihood" to from_pymc (that it is a normalised probability of data is '
+                "then your word); else write it as a distribution, or use from_log_joint if you know that the joint "
+                "is normalised"
+            )
+        if not _sees_data(model, potential):
+            raise CrossfadeError(
+                f"there are no data in the pm.Potential {potential.name!r}, so it looks like part of the prior, whose "
+                "normalisation is not known: write it as a distribution, or, if it is part of the likelihood, give the "
+                "data it reads as an array or as pm.Data"
+            )
     for rv in [*model.free_RVs, *model.observed_RVs]:
         kinds = {kind.__name__ for kind in type(rv.owner.op).__mro__}
         if "MinibatchRandomVariable" in kinds:
@@ -129,23 +145,42 @@ def _check(model: Any) -> None:
             )
     if not model.free_RVs:
         raise CrossfadeError("the model has no free variable: give at least one parameter a prior")
-    if not model.observed_RVs:
+    if not (model.observed_RVs or model.potentials):
         raise CrossfadeError(
             f"the model has no observed variable, only {', '.join(repr(rv.name) for rv in model.free_RVs)}: give the "
             "data to a distribution as observed="
         )
 
 
+def _sees_data(model: Any, term: Any) -> bool:
+    """Whether there is an array of numbers, pm.Data or an observed variable in it, besides the parameters."""
+    from pytensor.compile import SharedVariable
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+
+    def holds_data(variable: Any) -> bool:
+        array = isinstance(variable, Constant) and np.ndim(variable.data) > 0 and np.size(variable.data) > 1
+        return array or isinstance(variable, SharedVariable) or variable in model.observed_RVs
+
+    # What made the parameters is the prior, and is not looked at.
+    return any(holds_data(variable) for variable in ancestors([term], blockers=model.free_RVs))
+
+
 def _log_densities(model: Any) -> tuple[list[Any], list[Any]]:
     """The values of the free variables, and the terms of the log joint: their priors, then those of the data."""
     from pymc.logprob.basic import conditional_logp
     from pymc.pytensorf import rvs_in_graph
+    from pytensor.graph.replace import graph_replace
 
     variables = [*model.free_RVs, *model.observed_RVs]
     inputs = [rv.type(rv.name) for rv in model.free_RVs]
     values = [*inputs, *(model.rvs_to_values[rv] for rv in model.observed_RVs)]
-    found = conditional_logp(dict(zip(_widened(variables), values, strict=True)), warn_rvs=False)
-    terms = [found[value].sum() for value in values]
+    wide = _widened([*variables, *model.potentials])
+    by_variable = dict(zip(wide[: len(variables)], values, strict=True))
+    found = conditional_logp(by_variable, warn_rvs=False)
+    potentials: Any = graph_replace(wide[len(variables) :], by_variable, strict=False)
+    priors = without_sum_check([found[value] for value in inputs])
+    terms = [term.sum() for term in (*priors, *(found[value] for value in values[len(inputs) :]), *potentials)]
     if rvs_in_graph(terms):
         raise CrossfadeError(
             "the log density is random: the model sees a pm.Minibatch (give it all data) or uses a variable of another "
@@ -194,11 +229,33 @@ def _jaxified(inputs: list[Any], outputs: list[Any], check_bounds: bool) -> Call
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it")
-            return jax_funcify(graph)
+            with _tails():
+                return jax_funcify(graph)
     except NotImplementedError as error:
         raise CrossfadeError(
             f"PyTensor cannot express this model in JAX ({error}): bring it with from_numpyro or from_numpy_log_joint"
         ) from error
+
+
+@contextmanager
+def _tails() -> Iterator[None]:
+    """With our own functions in the tails of distributions, for the time of one conversion.
+
+    PyTensor's have no erfcx without TensorFlow, and infinities in the branch of a switch that is not taken: these
+    turn the gradient of the other one into NaN.
+    """
+    from pytensor.link.jax.dispatch import jax_funcify
+    from pytensor.scalar.math import Erfc, Erfcx, Log1mexp
+
+    ours = {Erfcx: tails.erfcx, Erfc: tails.erfc, Log1mexp: tails.log1mexp}
+    before = {op: jax_funcify.dispatch(op) for op in ours}
+    try:
+        for op, function in ours.items():
+            jax_funcify.register(op, lambda op, node=None, *, function=function, **_: function)
+        yield
+    finally:
+        for op, old in before.items():
+            jax_funcify.register(op, old)
 
 
 def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
@@ -223,7 +280,9 @@ def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
     return AnyOf({name: values[kept] for name, values in draws.items()}, int(kept.sum()))
 
 
-def _data(model: Any) -> np.ndarray:
+def _data(model: Any) -> np.ndarray | None:
     """All observed values, variables in the order of their names: what two models must have in common."""
+    if not model.observed_RVs:
+        return None
     observed = [model.rvs_to_values[rv] for rv in sorted(model.observed_RVs, key=lambda rv: rv.name)]
     return np.concatenate([np.ravel(np.asarray(value.eval(mode=in_python()), float)) for value in observed])

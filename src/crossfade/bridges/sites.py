@@ -51,6 +51,14 @@ def is_observed(site: Site) -> bool:
     return site["type"] == "sample" and bool(site["is_observed"])
 
 
+def is_latent(site: Site) -> bool:
+    return site["type"] == "sample" and not site["is_observed"]
+
+
+def is_factor(site: Site) -> bool:
+    return site["type"] == "sample" and isinstance(layers(site["fn"])[-1], dist.Unit)
+
+
 def whole(site: Site) -> Distribution:
     """The site's distribution with the shape of its value."""
     shape = tuple(site["kwargs"].get("sample_shape", ()))
@@ -90,8 +98,8 @@ def log_prob(site: Site) -> Array:
     return site["fn"].log_prob(site["value"])
 
 
-def check(site: Site) -> None:
-    """A refusal of what has no known normalisation, or is not there to be integrated over."""
+def check(site: Site, factors: bool = False) -> None:
+    """A refusal of what has no known normalisation, or is not there to be integrated over; `factors` may be there."""
     name, kind = site.get("name"), site["type"]
     if kind == "param":
         raise CrossfadeError(
@@ -104,10 +112,11 @@ def check(site: Site) -> None:
     if kind != "sample":
         return
     inner = layers(site["fn"])[-1]
-    if isinstance(inner, dist.Unit):
+    if is_factor(site) and not factors:
         raise CrossfadeError(
-            f"{name!r} is a numpyro.factor, which has no known normalisation: write it as an observed distribution, "
-            "or use from_log_joint if you know that the joint is normalised"
+            f"{name!r} is a numpyro.factor, which has no known normalisation: if it is part of the likelihood, pass "
+            'factors="likelihood" to from_numpyro (that it is a normalised probability of data is then your word); '
+            "else write it as a distribution, or use from_log_joint if you know that the joint is normalised"
         )
     if site["is_observed"]:
         _check_observed(site)
@@ -151,6 +160,11 @@ def _check_observed(site: Site) -> None:
             "Bayes factor has no meaning: take the scale away"
         )
     shape, value = jnp.shape(log_prob(site)), jnp.shape(site["value"])
+    if is_factor(site) and shape != value[:-1]:
+        raise CrossfadeError(
+            f"the numpyro.factor {site['name']!r} has shape {value[:-1]} and is in plates of shape {shape}, so that "
+            "it counts more than once: give it a number for every element, or take it out of the plates"
+        )
     if shape != value[: len(value) - site["fn"].event_dim]:
         raise CrossfadeError(
             f"the values of {site['name']!r} have shape {value} and their log densities {shape}, so that values count "

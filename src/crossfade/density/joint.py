@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -126,15 +127,19 @@ class AnyOf(eqx.Module):
 
 
 @in_float64
-def as_joint(model: Model | Joint, which: str = "the model") -> Joint:
-    """Any model, as a joint: the prior and the likelihood stay apart."""
+def as_joint(model: Any, which: str = "the model") -> Joint:
+    """Any model, ours or one that a bridge knows, as a joint: the prior and the likelihood stay apart."""
+    if not isinstance(model, Model | Joint):
+        # By name, as the package finds its own: who has models of ours needs no bridge.
+        given, model = model, import_module("crossfade.bridges.door").opened(model, which)
+        if model is None:
+            raise CrossfadeError(
+                f"{which} is a {type(given).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
+                "from_formulas, as a crossfade.Model, as a pm.Model, or as a NumPyro function with its arguments, "
+                "(model, y)"
+            )
     if isinstance(model, Joint):
         return model
-    if not isinstance(model, Model):
-        raise CrossfadeError(
-            f"{which} is a {type(model).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
-            "from_formulas, or as a crossfade.Model"
-        )
     places, theta = _places(model, which)
     _check_scalar(model, theta, which)
     bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)

@@ -1,0 +1,43 @@
+"""Models as other libraries write them, told apart by what they are: no bridge is crossed before it is needed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from crossfade.density.joint import Joint
+from crossfade.density.model import Model
+from crossfade.types import CrossfadeError
+
+
+def opened(model: Any, which: str) -> Model | Joint | None:
+    """A pm.Model, a NumPyro function, or a tuple of one and its arguments, as ours; None if it is none of these."""
+    try:
+        if any(kind.__module__.split(".")[0] == "pymc" for kind in type(model).__mro__):
+            from crossfade.bridges.pymc import from_pymc
+
+            return from_pymc(model)
+        function, *args = model if isinstance(model, tuple) and model else (model,)
+        if not callable(function) or isinstance(function, type):
+            return None
+        _check_call(function, args)
+        from crossfade.bridges.numpyro import from_numpyro
+
+        return from_numpyro(function, *args)
+    except CrossfadeError as error:
+        raise CrossfadeError(f"{which}: {error}") from error
+
+
+def _check_call(function: Callable[..., Any], args: list[Any]) -> None:
+    """A function of something else, a log density for one, is found out before it is run."""
+    try:
+        inspect.signature(function).bind(*args)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise CrossfadeError(
+            f"{name} cannot be called with the {len(args)} argument{'s' * (len(args) != 1)} given ({error}): write a "
+            "NumPyro model and its arguments as a tuple, (model, y); bring a log density with from_log_joint"
+        ) from None
+    except ValueError:  # it has no signature that Python can tell
+        return
