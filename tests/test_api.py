@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import lines
 import numpy as np
+import numpyro
+import pymc
 import pytest
 import scipy.stats
 from assertions import assert_estimate
@@ -157,3 +159,46 @@ def test_a_run_can_be_stepped_by_hand():
     assert by_hand.raw_estimate == at_once.raw_estimate and by_hand.verdict == at_once.verdict
     with pytest.raises(CrossfadeError, match="target_se"):
         crossfade.begin(*pair, target_se=-1.0)
+
+
+def in_numpyro(y, sd):
+    mu = numpyro.sample("mu", dist.Normal(0.0, sd))
+    numpyro.sample("y", dist.Normal(mu, 1.0), obs=y)
+
+
+def in_pymc(y, sd):
+    with pymc.Model() as made:
+        mu = pymc.Normal("mu", 0, sd)
+        pymc.Normal("y", mu, 1, observed=y)
+    return made
+
+
+def log_evidence(sd):
+    return scipy.stats.multivariate_normal(np.zeros(len(Y)), np.eye(len(Y)) + sd**2).logpdf(Y)
+
+
+def test_raw_models_of_two_libraries_are_compared():
+    result = compare((in_numpyro, Y, 1.0), in_pymc(Y, 3.0), target_se=0.02)
+    truth = log_evidence(3.0) - log_evidence(1.0)
+    assert result.verdict == "trustworthy", result.reasons
+    assert result.about["priors"]["mu"].startswith("Normal(0, 3")
+    assert_estimate(result.log_bayes_factor, truth, max_error=0.02)
+    with pytest.raises(AssertionError):
+        assert_estimate(result.log_bayes_factor, truth + np.log(3), max_error=0.02)
+
+
+def test_all_questions_take_raw_models():
+    raw = (in_numpyro, Y, 1.0)
+    assert_estimate(evidence(raw, target_se=0.02).log_bayes_factor, log_evidence(1.0), max_error=0.02)
+    assert crossfade.sample(raw, n_draws=25, n_chains=4).u.shape == (4, 25, 1)
+    assert not crossfade.begin(raw, in_pymc(Y, 3.0)).finished
+    with pytest.raises(CrossfadeError, match="M2: in_numpyro cannot be called with the 1 argument given"):
+        crossfade.begin(raw, (in_numpyro, Y))
+    with pytest.raises(CrossfadeError, match="M1 has 5 responses and M2 has 6"):
+        compare(raw, in_pymc(np.append(Y, 1.0), 3.0))
+
+
+@pytest.mark.slow
+def test_the_doctor_takes_raw_models():
+    found = crossfade.check((in_numpyro, Y, 1.0), in_pymc(Y, 3.0))
+    assert all(finding.ok for finding in found.findings), found

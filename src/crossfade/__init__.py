@@ -18,7 +18,7 @@ _HOME = {
     "fade": "crossfade.methods.edge",
     "begin": "crossfade.api",
     "step": "crossfade.methods.fitted",
-    "result_of": "crossfade.methods.fitted",
+    "result_of": "crossfade.methods.answer",
     "load": "crossfade.app.store",
     "METHODS": "crossfade.methods.table",
     "check": "crossfade.doctor",

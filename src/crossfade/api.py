@@ -5,28 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from crossfade.density.joint import Joint, as_joint, nothing
-from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
+from crossfade.density.programs import let_go
 from crossfade.density.sharing import Share, check_data, union
 from crossfade.methods import fallback, fitted
+from crossfade.methods.answer import result_of
 from crossfade.methods.budget import asked
-from crossfade.methods.fitted import Run, Say
+from crossfade.methods.drive import drive
+from crossfade.methods.fitted import Run
+from crossfade.methods.progress import Say, chosen
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.types import CrossfadeError, Result
 
 AUTO = "auto"
-AnyModel = Model | Joint
-
-
-def quiet(message: str) -> None:
-    """Say nothing."""
+# A Model, a Joint, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `as_joint` is the door.
+AnyModel: TypeAlias = Any
 
 
 @in_float64
@@ -44,18 +44,21 @@ def compare(
     n_chains: int | None = None,
     seed: int = 0,
     log_prior_odds: float = 0.0,
-    say: Say = quiet,
+    progress: bool | Say = True,
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
 
     The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
     `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
+    A line on the terminal says how far it is (`progress=False`: nothing).
+    A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
     The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg, and a `kernel` (HMC
     where neither it nor the models bring one).
     """
     began = time.perf_counter()
+    let_go()
     _check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
@@ -69,7 +72,7 @@ def compare(
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         wanted = asked(target_se, budget)
-        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), say)
+        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
     else:
         settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
@@ -83,11 +86,11 @@ def _by_default(
     joined = union(j1, j2, share)  # before any work: what cannot be shared as asked is an error
     may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
     run = fitted.begin((j1, j2), wanted, seed, n_chains=n_chains, share=share, draws=draws, may_give_up=may_give_up)
-    run = fitted.drive(run, say)
+    run = drive(run, say)
     if not run.given_up:
-        result = fitted.result_of(run)
+        result = result_of(run)
     else:
-        say(f"{run.given_up}: falling back to tempering from the priors")
+        say(f"{run.given_up}: tempering from the priors instead")
         left = None if wanted.seconds is None else max(wanted.seconds - (time.perf_counter() - began), 10.0)
         result = fallback.tempered((j1, j2), wanted._replace(seconds=left), seed, run.given_up, say)
         result = result._replace(sharing=joined.sharing)
@@ -146,7 +149,7 @@ def evidence(
     draws: Any = None,
     n_chains: int | None = None,
     seed: int = 0,
-    say: Say = quiet,
+    progress: bool | Say = True,
 ) -> Result:
     """log p(data): `log_bayes_factor` of the result, over the model of nothing whose evidence is 1.
 
@@ -155,7 +158,7 @@ def evidence(
     """
     own = None if draws is None else (None, draws)
     settings: dict[str, Any] = {"target_se": target_se, "budget": budget, "n_chains": n_chains, "seed": seed}
-    return compare(nothing(), model, draws=own, say=say, **settings)
+    return compare(nothing(), model, draws=own, progress=progress, **settings)
 
 
 @in_float64

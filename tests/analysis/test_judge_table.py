@@ -10,7 +10,8 @@ from analysis.findings import NEAR, says
 from analysis.gaussian_path import GaussianPath, sweep_of_works
 from assertions import rng
 
-from crossfade.analysis.judge import Finding, of_table
+from crossfade.analysis.judge import Finding
+from crossfade.analysis.judge_table import of_table
 from crossfade.analysis.summary import HYSTERESIS, Summary, summarise
 from crossfade.types import Estimate, Leg
 

@@ -76,7 +76,7 @@ def test_a_healthy_pair_passes_everything(capsys):
     z = rng(46).normal(size=N)
     won = (X + z > 0).astype(float)
     m1, m2 = (logistic.model(won, np.column_stack([np.ones(N), x]), ("one", "slope")) for x in (X, z))
-    checkup = check(m1, m2, say=said.append)
+    checkup = check(m1, m2, progress=said.append)
     assert checkup.ok, str(checkup)
     names = [(found.model, found.name) for found in checkup.findings]
     for model in ("M1", "M2"):

@@ -13,7 +13,7 @@ from traps import galaxy
 
 from crossfade.api import compare, evidence
 from crossfade.density.joint import as_joint
-from crossfade.methods import fitted
+from crossfade.methods import answer, drive, fitted
 from crossfade.methods.budget import asked
 from crossfade.sampling import hmc
 from crossfade.types import CrossfadeError
@@ -77,7 +77,7 @@ def test_a_step_is_a_pure_function_of_the_run(by_hand):
     for run, next_run in pairwise(by_hand):
         before = copies(run)
         again = fitted.step(run)
-        assert again.doing == next_run.doing and again.finished == next_run.finished
+        assert fitted.due(again) == fitted.due(next_run) and again.finished == next_run.finished
         for a, b in zip(arrays(again), arrays(next_run), strict=True):
             np.testing.assert_array_equal(a, b)
         for a, b in zip(arrays(run), before, strict=True):  # what went in is as it was
@@ -85,12 +85,12 @@ def test_a_step_is_a_pure_function_of_the_run(by_hand):
 
 
 def test_driving_by_hand_is_compare(by_hand):
-    said = [run.doing for run in by_hand]
+    said = [fitted.due(run) for run in by_hand]
     assert any("warming up" in words for words in said) and any("fitting links" in words for words in said)
-    found = fitted.result_of(by_hand[-1])
+    found = answer.result_of(by_hand[-1])
     messages = []
     result = compare(
-        *lines.in_numpyro(), target_se=0.02, budget="100000 draws", seed=3, n_chains=16, say=messages.append
+        *lines.in_numpyro(), target_se=0.02, budget="100000 draws", seed=3, n_chains=16, progress=messages.append
     )
     assert result.raw_estimate == found.raw_estimate and result.checks == found.checks
     np.testing.assert_array_equal(result.legs[0].forward.log_ratio, found.legs[0].forward.log_ratio)
@@ -109,18 +109,39 @@ def test_ctrl_c_after_the_first_look_is_a_weak_answer(joints, monkeypatch):
         return real(run)
 
     monkeypatch.setattr(fitted, "_grown", pressed)
-    result = fitted.result_of(fitted.drive(begun(joints, target_se=1e-5), lambda words: None))
+    result = answer.result_of(drive.drive(begun(joints, target_se=1e-5), lambda words: None))
     assert result.verdict == "weak" and "it was stopped by hand" in result.reasons[0]
     assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.1)
 
 
-def test_ctrl_c_before_there_is_anything_stops(joints, monkeypatch):
+def test_ctrl_c_before_there_is_anything_says_what_is_missing(joints, monkeypatch):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitted, "_pilot", pressed)
-    with pytest.raises(KeyboardInterrupt):
-        fitted.drive(begun(joints), lambda words: None)
+    monkeypatch.setattr(fitted, "_piloted", pressed)
+    with pytest.raises(KeyboardInterrupt, match=r"stopped by hand: .*Draws of M1 are missing"):
+        drive.drive(begun(joints), lambda words: None)
+
+
+def test_time_that_is_up_gives_an_answer_from_the_first_draws_on(by_hand):
+    """With draws of both models there is an answer with its real error, before that one sentence."""
+    for run in by_hand[:-1]:
+        late = run._replace(asked=asked(1e-4, 1e-9))
+        both = all(draws is not None and draws.n_draws for draws in run.draws)
+        if not both:
+            with pytest.raises(CrossfadeError, match=r"no answer yet.*1e-09 s is used up.*Draws of M\d are missing"):
+                drive.drive(late, lambda words: None)
+            continue
+        result = answer.result_of(drive.drive(late, lambda words: None))
+        assert result.verdict != "trustworthy" and any("1e-09 s is used up" in said for said in result.reasons)
+        assert_estimate(result.raw_estimate, lines.truth(), max_error=0.2)
+
+
+def test_what_is_said_meanwhile(joints):
+    said = []
+    drive.drive(begun(joints)._replace(asked=asked(0.0005, 100)), said.append)
+    assert said[0].startswith("warming up the chains of M1") and said[-1] == ""
+    assert any("log Bayes factor" in line and "0.0005 asked" in line and "left" in line for line in said)
 
 
 def test_a_spent_budget_gives_the_best_answer_and_says_so():
@@ -128,11 +149,6 @@ def test_a_spent_budget_gives_the_best_answer_and_says_so():
     assert result.verdict == "weak" and "6,400 draws per rung is used up" in result.reasons[0]
     assert 0.9 * 6400 < result.about["n_draws"]["0"] <= 6400
     assert_estimate(result.log_bayes_factor, lines.truth(), max_error=0.02)
-
-
-def test_time_that_is_up_stops_a_run_after_its_first_look():
-    result = compare(*lines.in_numpyro(), target_se=1e-4, budget=0.01, n_chains=16)
-    assert result.verdict == "weak" and "the budget of 0.01 s is used up" in result.reasons[0]
 
 
 def test_own_draws_are_not_sampled_again(monkeypatch):

@@ -7,11 +7,13 @@ import numpyro.distributions as dist
 import pytest
 from assertions import assert_estimate, rng
 from linear_pairs import log_evidence_of_data
+from numpyro.distributions.constraints import real
 from scipy import integrate, stats
 
 from crossfade.analysis.errors import jackknife, replicates_of
 from crossfade.analysis.estimators import bar, mbar
 from crossfade.api import compare
+from crossfade.density.coordinates import coordinates
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
 from crossfade.methods.table import METHODS
@@ -97,7 +99,8 @@ def test_control_variates_hold_at_a_boundary():
     with float64():
         keys = chain_keys(jax.random.key(0), 16)
         path, kernel = direct(m1, m2), walk(s=0.8)(m1, m2)
-        trace, _ = anneal(path, kernel, sigmoid(20), keys, schedule=Schedule(200, 40), observe=Score())
+        naked = Score(coordinates({"s": ((), real)}))
+        trace, _ = anneal(path, kernel, sigmoid(20), keys, schedule=Schedule(200, 40), observe=naked)
     wrong = replicates_of(trace, "controlled").estimate()
     with pytest.raises(AssertionError):
         assert_estimate(wrong, truth, max_error=0.005)

@@ -12,7 +12,9 @@ import crossfade
 from crossfade.analysis.mixing import mixing
 from crossfade.density.joint import as_joint, nothing
 from crossfade.density.model import Model
-from crossfade.sampling.draws import starts, values, warmed
+from crossfade.sampling.draws import warmed
+from crossfade.sampling.evaluate import values
+from crossfade.sampling.starts import starts
 from crossfade.types import CrossfadeError
 
 Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
@@ -76,7 +78,7 @@ def test_what_is_kept_goes_on_to_the_last_bit(whole, first, tmp_path):
 
 
 def test_gradients_stay_with_their_draws(first):
-    at = first.at_slopes()
+    at = first.slope_at
     assert at.shape == first.slope.shape == (8, 2, 2)
     expected = jax.grad(first.density)(jnp.asarray(at[5, 1]))
     np.testing.assert_allclose(first.slope[5, 1], expected, rtol=1e-6, atol=1e-8)
@@ -114,7 +116,7 @@ def test_chains_start_dispersed_and_half_of_them_high():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda p: jnp.log(p["mu"]), "log joint of M1 is nan at a draw of its prior, mu = -"),
+        (lambda p: jnp.log(p["mu"] - 50), "at mu = .* the log joint is nan"),
         (lambda p: jnp.where(p["mu"] > 50, 0.0, -jnp.inf), "only 0 of 1024 draws of the prior of M1"),
     ],
 )

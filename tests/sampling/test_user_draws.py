@@ -87,7 +87,7 @@ def test_arrays_datasets_and_trees_are_read_alike(joint):
 def test_chains_are_cut_or_joined_to_pieces(joint, shape, pieces):
     draws = brought(joint, lines.posterior(1, rng(2), shape=shape), 32, "M2")
     assert draws.u.shape[:2] == pieces
-    assert draws.slope.shape[2] == 2 and draws.at_slopes().shape == draws.slope.shape
+    assert draws.slope.shape[2] == 2 and draws.slope_at.shape == draws.slope.shape
 
 
 def test_what_cannot_be_read_is_said(joint):

@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws, weakest_overlap
-from crossfade.analysis.errors import replicates_of
-from crossfade.analysis.estimators import estimator, work
+from crossfade.analysis.diagnostics import weakest_overlap
 from crossfade.analysis.mixing import Mixing, mixing_at
-from crossfade.analysis.summary import HALVES, HYSTERESIS, SLOPE, Summary, are_halves
+from crossfade.analysis.summary import HALVES, SLOPE, are_halves
 from crossfade.analysis.which_end import scores
 from crossfade.types import VERDICTS, CrossfadeError, Estimate, Leg
 
@@ -25,6 +23,8 @@ SCORE_CHANCE = (1e-4, 1e-6)  # the same for the draws of a posterior and its gra
 SCORE_SIZE = (0.1, 0.25)  # in standard deviations of the posterior: less does no harm
 SATURATED = (0.001, 0.02)  # fraction of draws at the edge of floating point
 DIVERGENT = (0.001, 0.05)  # fraction of trajectories
+UNDEFINED = (0.002, 0.02)  # fraction of points among the draws at which the log density is NaN
+ELSEWHERE_UNDEFINED = (0.05, 0.5)  # fraction of one model's draws at which the other's log density is NaN
 ROUND_TRIPS = (40, 5)  # from posterior to prior and back: with fewer, not all pieces have been seen often enough
 SWEEP_DRAWS = 50  # independent draws in a sweep
 TABLE_OVERLAP = 0.03
@@ -88,6 +88,7 @@ class Chains(NamedTuple):
     saturated: tuple[float, str] = (0.0, "")  # fraction of draws at the edge of floating point, and of what
     elsewhere: str = ""  # a likely place that the draws do not know
     scores: tuple[np.ndarray, np.ndarray] | None = None  # (draws, gradients) [chain, point, size]
+    undefined: tuple[float, str] = (0.0, "")  # fraction of points among the draws where the density is NaN, and one
 
 
 def of_chains(chains: Chains) -> list[Finding]:
@@ -120,7 +121,29 @@ def of_chains(chains: Chains) -> list[Finding]:
             "the model in other parameters (standardised effects for a funnel, a support of its own for a hard edge)."
         )
         found.append(Finding(now, said))
+    if now := level(chains.undefined[0], UNDEFINED):
+        found.append(Finding(now, undefined_words(name, *chains.undefined)))
     return found + of_scores(chains)
+
+
+def undefined_words(name: str, share: float, where: str) -> str:
+    return (
+        f"The log density of {name} is NaN at {share:.1%} of the points among its draws, for example at {where}, so "
+        "mass may be missing there. Guard the operation that fails (log of 0, division by 0, overflow), or narrow the "
+        "prior."
+    )
+
+
+def of_undefined(shares: Iterable[float]) -> list[Finding]:
+    """Draws of each model at which the density of the other is NaN: they count as impossible there."""
+    found = []
+    for k, share in enumerate(shares):
+        said = (
+            f"The log density of M{2 - k} is NaN at {share:.1%} of the draws of M{k + 1}, taken as impossible "
+            f"under M{2 - k}. Guard the operation that fails, so that these draws count as what they are."
+        )
+        found.append(Finding(level(share, ELSEWHERE_UNDEFINED), said))
+    return found
 
 
 def of_scores(chains: Chains) -> list[Finding]:
@@ -203,78 +226,3 @@ def of_round_trips(fewest: int) -> list[Finding]:
         said = f"Only {fewest} states travelled from the prior to the posterior and back: some pieces may be missing."
         return [Finding(now, f"{said} Give a larger budget.")]
     return []
-
-
-def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
-    """Whether a run of the paper's methods can be trusted."""
-    headline, name = summary.headline, summary.headline.name
-    found = []
-    if not headline.error <= 1:  # or not a number
-        said = f"The standard error is {headline.error:.2g}: this is no answer yet. Raise n_iter."
-        found.append(Finding(2, said))
-    gap = summary.checks.get(HYSTERESIS)
-    if gap is None:
-        said = "The run back was not finished, or says nothing, so nobody knows whether the chains lag behind the path."
-        found.append(Finding(1, f"{said} Run it again, or use bar or mbar."))
-    elif now := level(chance(gap), (2e-3, 1e-6)):
-        said = (
-            f"The run there and the run back differ by {gap.value:.3g} ({sigmas(gap)} standard errors): the chains lag "
-            "behind the path, and the error bar does not know. Raise n_iter."
-        )
-        found.append(Finding(now, said))
-    for other, difference in summary.differences.items():
-        # A coarse sum over rungs discredits itself, and a one-sided average its own tails: not the headline.
-        coarse = estimator(other).order is not None and legs[0].forward.equilibrium
-        one_sided = estimator(name).two_sided and not estimator(other).two_sided
-        if coarse or one_sided or abs(difference.value) <= headline.error / 2:
-            continue
-        if chance(difference) < 2e-3:
-            said = (
-                f"By {other} the answer differs by {difference.value:.3g} ({sigmas(difference)} standard errors) on "
-                "the same draws, so one of the two is biased. Use more rungs or iterations."
-            )
-            found.append(Finding(1, said))
-    return found + [finding for leg in legs for finding in _of_leg(leg, name)]
-
-
-def _of_leg(leg: Leg, name: str) -> list[Finding]:
-    found, trace, own = [], leg.forward, estimator(name)
-    tau, accepted = acceptance_by_tau(trace)
-    if accepted.min() < 0.05:
-        where = tau[np.argmin(accepted)]
-        said = f"{leg.name}: only {accepted.min():.1%} of the moves near tau = {where:.3g} were accepted."
-        found.append(Finding(1, f"{said} Use a kernel with smaller steps."))
-    for way in (trace, leg.reverse):
-        if way is not None and not way.equilibrium and (n := independent_draws(way)) < SWEEP_DRAWS:
-            said = (
-                f"{leg.name}: each sweep holds only some {n:.1g} independent draws, so the chains may never have left "
-                "where they began. Raise n_iter, or use a kernel that moves further."
-            )
-            found.append(Finding(1, said))
-            break
-    if name == "jarzynski":
-        weight = np.exp(work(trace) - work(trace).max())
-        if weight.max() > 0.5 * weight.sum():
-            said = f"{leg.name}: one sweep carries more than half of the weight. Raise n_iter or n_chains."
-            found.append(Finding(1, said))
-    if not trace.equilibrium:
-        return found
-    coarse = discretisation(trace, name)
-    error = replicates_of(trace, name).estimate().error if coarse else 0.0
-    if coarse > error:
-        said = (
-            f"{leg.name}: half of the rungs would move {name} by so much that some {coarse:.2g} is still missing, more "
-            f"than the error bar of {error:.2g}. Add rungs, or use bar or mbar."
-        )
-        found.append(Finding(1, said))
-    if own.by_overlap:
-        shared, low, high = weakest_overlap(trace)
-        if shared < TABLE_OVERLAP:
-            said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
-            found.append(Finding(1, said))
-    r_hats = np.array([mixing_at(trace, t).r_hat for t in np.unique(trace.tau)])
-    if level(worst := float(r_hats.max()), R_HAT):
-        where = np.unique(trace.tau)[np.argmax(r_hats)]
-        said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
-        found.append(Finding(1, said))
-    return found

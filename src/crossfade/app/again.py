@@ -34,7 +34,8 @@ def read_with(result: Result, estimator: str) -> Result:
 
 def _computed(result: Result, estimator: str) -> Result:
     """Of the other methods the traces are all there is to know, so the run is judged anew."""
-    from crossfade.analysis.judge import judge, of_table
+    from crossfade.analysis.judge import judge
+    from crossfade.analysis.judge_table import of_table
     from crossfade.analysis.summary import summarise
 
     found = summarise(result.legs, estimator)

@@ -13,7 +13,7 @@ from rich.text import Text
 from crossfade import __version__
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
-from crossfade.app.terminal import console, keep_compiled, progress, show
+from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
 
@@ -78,7 +78,7 @@ def demo() -> None:
         "computes from the draws how much better M2 predicts the data than M1: the Bayes factor.\n"
     )
     m1, m2 = linear.radiata()
-    result = run(m1, m2, target_se=0.005, seed=0, say=progress())
+    result = run(m1, m2, target_se=0.005, seed=0)
     about = {
         "M1": "strength ~ density",
         "M2": "strength ~ density adjusted for resin",
@@ -118,6 +118,7 @@ PriorSd = Annotated[
     float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
 
 
 @app.command()
@@ -145,6 +146,7 @@ def compare(
     noise_rate: NoiseRate = 0.1,
     prior_sd: PriorSd = None,
     log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
+    quiet: Quiet = False,
 ) -> None:
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
     from crossfade.app import store
@@ -159,7 +161,7 @@ def compare(
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share)}
     try:
-        result = run(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, say=progress())
+        result = run(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, progress=not quiet)
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
@@ -213,6 +215,7 @@ def doctor(
     noise_shape: NoiseShape = 0.1,
     noise_rate: NoiseRate = 0.1,
     prior_sd: PriorSd = None,
+    quiet: Quiet = False,
 ) -> None:
     """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
     from crossfade.app.arguments import pair
@@ -221,7 +224,7 @@ def doctor(
     m1, m2, _ = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     from crossfade.doctor import check
 
-    found = check(m1, m2, seed=seed, say=progress())
+    found = check(m1, m2, seed=seed, progress=not quiet)
     show(*of_checkup(found))
     if not found.ok:
         raise typer.Exit(3)

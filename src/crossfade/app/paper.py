@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from crossfade.app.terminal import console, keep_compiled, progress
+from crossfade.app.terminal import console, keep_compiled
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _run(name: str, full: bool, repeats: int, workers: int, finished: bool, fold
     jobs, kept = experiment.jobs(full, repeats), folder / "jobs" / name
     if finished and not (jobs := finished_jobs(jobs, kept)):
         raise CrossfadeError(f"no job of {name} is done in {kept}: leave --finished out to run them")
-    runs = run_jobs(jobs, kept, 1 if alone else workers, progress())
+    runs = run_jobs(jobs, kept, 1 if alone else workers, lambda text: console(stderr=True).print(text, style="dim"))
     runs.to_csv(folder / f"{name}-runs.csv", index=False)
     written = [folder / f"{name}-runs.csv"]
     for key, table in experiment.tables(runs).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from unicodedata import category
 
@@ -29,12 +28,6 @@ def console(*, stderr: bool = False, coloured: bool = True) -> Console:
     )
     plain.width = min(plain.width, WIDEST)
     return plain
-
-
-def progress() -> Callable[[str], None]:
-    """What a run says while it works: beside the answer, not in it."""
-    talk = console(stderr=True)
-    return lambda text: talk.print(text, style="dim")
 
 
 def keep_compiled() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from crossfade.api import AnyModel, quiet
+from crossfade.api import AnyModel
 from crossfade.density.joint import Joint, as_joint
 from crossfade.density.model import fresh
 from crossfade.density.precision import in_float64
@@ -18,8 +18,10 @@ from crossfade.doctor.finding import BOTH, Checkup, Finding, guarded, reason
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import finite, gradients, points
 from crossfade.doctor.runs import cross_check, placebo, placebo_test
-from crossfade.methods.fitted import MANY, PILOT, Say
-from crossfade.sampling.draws import N_CANDIDATES, Draws, drawn, warmed
+from crossfade.methods.fitted import MANY, PILOT
+from crossfade.methods.progress import Say, chosen
+from crossfade.sampling.draws import Draws, warmed
+from crossfade.sampling.starts import N_CANDIDATES, drawn
 from crossfade.sampling.user_draws import brought
 
 __all__ = ["Checkup", "Finding", "check", "placebo"]
@@ -54,12 +56,13 @@ def check(
     *,
     draws: tuple[Any, Any] = (None, None),
     seed: int = 0,
-    say: Say = quiet,
+    progress: bool | Say = True,
 ) -> Checkup:
     """Look one model or two over: data, numbers, gradients, priors, a placebo, and the same answer in two ways.
 
     Nothing is raised: what goes wrong is a finding. Checks that take a sampler wait until the quick ones are fine.
     """
+    say = chosen(progress)
     findings: list[Finding] = []
     models: list[Examined] = []
     for which, model, own in zip(("M1", "M2"), (m1, m2), draws, strict=True):
@@ -75,6 +78,7 @@ def check(
         findings += _alone(examined, n_chains, say)
     if m2 is not None:
         findings += _together(models, all(found.ok for found in findings), n_chains, say)
+    say("")
     return Checkup(tuple(findings))
 
 

@@ -17,7 +17,8 @@ from crossfade.density.joint import Joint, LogDensity, PriorFactor
 from crossfade.density.model import given
 from crossfade.doctor.finding import Finding, reason
 from crossfade.doctor.integral import LogFunctions, integrals
-from crossfade.sampling.draws import drawn, values
+from crossfade.sampling.evaluate import values
+from crossfade.sampling.starts import drawn
 from crossfade.types import Array, Theta
 
 NAME = "prior"

@@ -9,7 +9,8 @@ import numpy as np
 from crossfade.density.coordinates import Coordinates, Density
 from crossfade.density.joint import Joint
 from crossfade.doctor.finding import Finding
-from crossfade.sampling.draws import spread, values, values_and_slopes
+from crossfade.sampling.evaluate import values, values_and_slopes
+from crossfade.sampling.starts import spread
 from crossfade.types import Theta
 
 N_COMPARED = 16  # points at which the gradient is compared with differences

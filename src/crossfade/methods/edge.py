@@ -28,8 +28,10 @@ from crossfade.paths.fit import (
 )
 from crossfade.paths.link import Noise, noise
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.draws import Draws, values
-from crossfade.sampling.hmc import Chains, Tuning, advance, warm_up
+from crossfade.sampling.draws import Draws
+from crossfade.sampling.evaluate import values
+from crossfade.sampling.hmc import DENSE, Chains, Tuning, advance
+from crossfade.sampling.warm_up import warm_up
 from crossfade.types import CrossfadeError, Leg
 
 HEADLINE = "mbar"
@@ -38,6 +40,9 @@ MAX_RUNGS = 24
 KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
 N_GROUPS = 4  # of chains in each half, that are left out of the fits one after the other
 PILOT_SEGMENTS = 4  # of draws at a new rung
+N_SHORTER = 3  # times that steps at a new rung are shortened, because more than
+DIVERGENT = 0.001  # of its trajectories diverge
+MOST_UNDEFINED = 0.5  # of the draws of one model, at which the other's density may be NaN
 
 
 class Edge(NamedTuple):
@@ -132,19 +137,28 @@ def _noise(edge: Edge, k: int) -> Noise:
 
 def _end(edge: Edge, k: int) -> Rung:
     """The rung at tau = k: posterior draws of model k, completed by the other's link."""
-    ratios, places, random = [], [], _noise(edge, k)
+    ratios, places, undefined, random = [], [], 0.0, _noise(edge, k)
     for chains, own in zip(_halves(edge.draws[k].n_chains), edge.fits, strict=True):
         ratio, v = _read(edge, k, chains, own, random)
-        ratios.append(ratio)
+        nan = np.isnan(ratio)
+        if nan.mean() > MOST_UNDEFINED:
+            where = edge.draws[1 - k].coordinates.describe(other_point(edge.union, own, 1 - k, v[nan][:1])[0])
+            raise CrossfadeError(
+                f"the log joint of M{2 - k} is NaN at {nan.mean():.0%} of the draws of M{k + 1}, as at {where}: "
+                "it must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or "
+                "narrow the prior."
+            )
+        undefined += float(nan.mean()) / 2
+        ratios.append(_impossible(ratio, k))
         places.append(v[:, -KEPT:])
     divergent = edge.draws[k].divergent
-    return Rung(
-        float(k),
-        (ratios[0], ratios[1]),
-        (places[0], places[1]),
-        None,
-        float(divergent.mean()) if divergent.size else 0.0,
-    )
+    share = float(divergent.mean()) if divergent.size else 0.0
+    return Rung(float(k), (ratios[0], ratios[1]), (places[0], places[1]), None, share, undefined)
+
+
+def _impossible(ratio: np.ndarray, k: int) -> np.ndarray:
+    """Log ratios at draws of end k: where the other end's density is NaN it counts as 0."""
+    return np.where(np.isnan(ratio), np.inf if k else -np.inf, ratio)
 
 
 def _read(edge: Edge, k: int, chains: np.ndarray, own: Fit, random: Noise) -> tuple[np.ndarray, np.ndarray]:
@@ -158,13 +172,7 @@ def _read(edge: Edge, k: int, chains: np.ndarray, own: Fit, random: Noise) -> tu
 
 def _log_density(edge: Edge, k: int, own: Fit, v: np.ndarray) -> np.ndarray:
     """Model k's log density at points v of the union."""
-    found = values(edge.draws[k].density, other_point(edge.union, own, k, v))
-    if np.isnan(found).any():
-        raise CrossfadeError(
-            f"the log joint of M{k + 1} is NaN at a draw of the other end: it must be a number or -inf everywhere. "
-            "Guard the operation that fails (log of 0, division by 0, overflow), or narrow the prior."
-        )
-    return found
+    return values(edge.draws[k].density, other_point(edge.union, own, k, v))
 
 
 @in_float64
@@ -180,13 +188,20 @@ def with_rung(edge: Edge) -> Edge:
         both = np.concatenate([v.reshape(-1, edge.union.size) for v in near])
         n = len(near[0])
         starts = np.where((np.arange(n) % 2 == 0)[:, None], near[0][:, -1], near[1][:, -1])
-        tuning = Tuning(both.mean(axis=0), root_covariance(both), np.full(n, 0.3), 2.2)
+        tuning = Tuning(both.mean(axis=0), root_covariance(both, DENSE), np.full(n, 0.3), 2.2)
         path = fitted_path((edge.draws[0].density, edge.draws[1].density), edge.union, own)
         keys = chain_keys(jax.random.fold_in(key, h), n)
         chains.append(warm_up(Chains(path, np.full(n, tau), keys, starts, tuning), n_windows=2))
     n = len(left.v[0])
     none, nowhere = np.zeros((n, 0)), np.zeros((n, 0, edge.union.size))
-    rung = _extended(edge, Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1])), PILOT_SEGMENTS)
+    empty = Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1]))
+    rung = _extended(edge, empty, PILOT_SEGMENTS)
+    for _ in range(N_SHORTER):
+        if rung.divergent <= DIVERGENT:
+            break
+        assert empty.chains is not None
+        empty = empty._replace(chains=(empty.chains[0].with_shorter_steps(), empty.chains[1].with_shorter_steps()))
+        rung = _extended(edge, empty, PILOT_SEGMENTS)
     return edge._replace(rungs=(*edge.rungs[: k + 1], rung, *edge.rungs[k + 1 :]))
 
 
@@ -243,7 +258,7 @@ def left_out(edge: Edge) -> list[tuple[Leg, ...]]:
             rungs = []
             for k, rung in enumerate(edge.rungs):
                 again, _ = _read(edge, k, halves[1 - h], own, random[k])
-                ratio = (rung.ratio[h][kept], again)
+                ratio = (rung.ratio[h][kept], _impossible(again, k))
                 rungs.append(rung._replace(ratio=ratio if h == 0 else ratio[::-1]))
             found.append(legs_of(tuple(rungs)))
     return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import jax
+import numpy as np
 
 from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_overlap, of_ratios, of_round_trips
 from crossfade.analysis.mixing import NOTHING_AGAINST
@@ -13,41 +13,65 @@ from crossfade.analysis.summary import Summary, summarise
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.methods.budget import GROWTH, Asked
+from crossfade.methods.progress import Say, duration
+from crossfade.sampling.clock import OutOfTime, until
+from crossfade.sampling.evaluate import undefined
 from crossfade.sampling.tempering import Passage, Tempered, advance, begin, trace_of, tune
-from crossfade.types import Leg, Result, Sharing
+from crossfade.types import CrossfadeError, Leg, Result, Sharing
 
 PILOT = 400  # steps of every rung
-MOST = 2**27  # numbers in MBAR's matrix, draws x rungs: a gigabyte
+MOST = 2**25  # numbers in MBAR's matrix, draws x rungs: a quarter of a gigabyte, several times
 N_REPLICATES = 16
 
 
 @in_float64
-def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Callable[[str], None]) -> Result:
+def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Say) -> Result:
     """Both evidences until their difference has the asked error, or nothing more can be spent; with a verdict."""
     began = time.perf_counter()
+    seconds = np.inf if asked.seconds is None else asked.seconds
     key = jax.random.fold_in(jax.random.key(seed), 99)
     runs: list[Tempered] = []
-    for k, joint in enumerate(joints):
-        say(f"tempering M{k + 1} from its prior")
-        runs.append(tune(begin(joint, jax.random.fold_in(key, k), N_REPLICATES)))
-    seen: list[Passage | None] = [None, None]
-    n_steps, stopped = PILOT, ""
-    while True:
-        for k in (0, 1):
-            runs[k], passage = advance(runs[k], n_steps)
-            seen[k] = Passage.joined([*([] if seen[k] is None else [seen[k]]), passage])  # type: ignore[list-item]
-        passages = [passage for passage in seen if passage is not None]
-        legs = tuple(
-            Leg(f"no data to M{k + 1}", sign, trace_of(runs[k], passages[k]), None) for k, sign in ((0, -1.0), (1, 1.0))
-        )
-        summary = summarise(legs, "mbar")
-        if summary.headline.error <= asked.target_se:
-            break
-        n_steps, stopped = _affordable(asked, summary, passages, runs, time.perf_counter() - began)
-        if stopped:
-            break
-        say(f"error {summary.headline.error:.2g} so far, {n_steps} more steps")
-    return _result(joints, asked, why, legs, summary, passages, stopped)
+    seen: list[Passage] = []
+    summary, n_steps, stopped = None, PILOT, ""
+    try:
+        with until(began + 0.9 * seconds):
+            for k, joint in enumerate(joints):
+                say(f"{why}: tempering M{k + 1} from its prior | {duration(time.perf_counter() - began)} so far")
+                runs.append(tune(begin(joint, jax.random.fold_in(key, k), N_REPLICATES)))
+            while not stopped:
+                legs, runs, seen = _longer(runs, seen, n_steps)
+                summary = summarise(legs, "mbar")
+                if summary.headline.error <= asked.target_se:
+                    break
+                n_steps, stopped = _affordable(asked, summary, seen, runs, time.perf_counter() - began)
+                said = f"log Bayes factor {summary.headline.value:.3g} +- {summary.headline.error:.2g}"
+                left = (time.perf_counter() - began) * n_steps / seen[0].log_likelihood.shape[2]
+                say(f"tempering from the priors | {said} so far | about {duration(left)} left")
+    except OutOfTime:
+        stopped = f"the budget of {asked.seconds:g} s is used up"
+        if summary is None:
+            spent = time.perf_counter() - began
+            raise CrossfadeError(
+                f"there is no answer yet: {why}, so both models must be tempered from their priors, and {stopped} "
+                f"before that had given one. Give it about {duration(4 * spent)}, or write the models so that "
+                "their posteriors are in one piece"
+            ) from None
+    say("")
+    assert summary is not None
+    return _result(joints, asked, why, legs, summary, seen, stopped)
+
+
+def _longer(
+    runs: list[Tempered], seen: list[Passage], n_steps: int
+) -> tuple[tuple[Leg, ...], list[Tempered], list[Passage]]:
+    """Both evidences, n_steps further."""
+    made = [advance(run, n_steps) for run in runs]
+    runs = [run for run, _ in made]
+    passages = [Passage.joined([*seen[k : k + 1], passage]) for k, (_, passage) in enumerate(made)]
+    legs = tuple(
+        Leg(f"no data to M{k + 1}", sign, trace_of(runs[k], passages[k]), None) for k, sign in ((0, -1.0), (1, 1.0))
+    )
+    return legs, runs, passages
 
 
 def _affordable(
@@ -81,7 +105,8 @@ def _result(
     findings = of_error(summary.headline, asked.target_se, stopped)
     for k, joint in enumerate(joints):
         edge = joint.coordinates.lost(u[k])
-        findings += of_chains(Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge))
+        near = undefined(joint.density, u[k])
+        findings += of_chains(Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge, undefined=near))
     findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
     about = {
         "path": f"both evidences from the priors by parallel tempering, because {why}",

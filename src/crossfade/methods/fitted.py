@@ -5,8 +5,6 @@ A run in progress is data, and `step` is a pure function of it: whoever calls it
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -16,16 +14,12 @@ from crossfade.analysis.judge import (
     DIVERGENT,
     EFFECTIVE,
     R_HAT,
-    Chains,
-    judge,
+    UNDEFINED,
     level,
-    of_chains,
-    of_checks,
-    of_error,
-    of_overlap,
     of_ratios,
+    undefined_words,
 )
-from crossfade.analysis.mixing import NOTHING_AGAINST, mixing
+from crossfade.analysis.mixing import mixing
 from crossfade.analysis.summary import Summary
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
@@ -34,9 +28,11 @@ from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, fitted, grown, with_rung
 from crossfade.methods.rung import allocate
 from crossfade.sampling.draws import Draws, warmed
+from crossfade.sampling.evaluate import seconds_per_gradient, undefined
 from crossfade.sampling.hmc import SEGMENT
+from crossfade.sampling.starts import drawn
 from crossfade.sampling.user_draws import brought
-from crossfade.types import CrossfadeError, Result
+from crossfade.types import CrossfadeError
 
 PILOT = 4 * SEGMENT  # draws per chain before anything is decided
 N_PILOTS = 4  # times that the first draws are thrown away, at most
@@ -44,7 +40,17 @@ SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 LONGER = 4  # times that a run whose error is small enough is doubled, because its chains are not yet good enough
 MANY = 200  # coordinates above which half as many chains share the cost of warming up
 
-Say = Callable[[str], None]
+EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
+N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
+FEWEST = 8  # chains
+
+
+class Pilot(NamedTuple):
+    """The first draws of a model: how many are wanted, how often they were thrown away, whether they may stay."""
+
+    n_draws: int = PILOT
+    n_before: int = 0
+    settled: bool = False
 
 
 class Run(NamedTuple):
@@ -55,13 +61,15 @@ class Run(NamedTuple):
     seed: int
     n_chains: int
     share: Share = None
+    may_have_fewer: bool = False  # chains than that, if the models are expensive
     may_give_up: bool = False  # leave pairs to another method whose posteriors are in pieces or far apart
     draws: tuple[Draws | None, Draws | None] = (None, None)
+    pilots: tuple[Pilot, Pilot] = (Pilot(), Pilot())
     edge: Edge | None = None
     summary: Summary | None = None  # of the edge as it is
     error_before: float = np.inf  # before the last draws were added
     n_longer: int = 0
-    doing: str = ""  # what the last step did, for people
+    room: float = np.inf  # draws per chain that the time still allows
     given_up: str = ""  # why this method does not fit the pair
     stopped: str = ""  # why the run ended, if not because the asked error was reached
     finished: bool = False
@@ -78,6 +86,7 @@ def begin(
     may_give_up: bool = False,
 ) -> Run:
     """A run that has not begun, but for the draws that the user brings along."""
+    may_have_fewer = n_chains is None
     if n_chains is None:
         n_chains = 32 if max(joint.coordinates.size for joint in joints) <= MANY else 16
     elif n_chains < 4 or n_chains % 2:
@@ -89,54 +98,95 @@ def begin(
     if counts := [found.n_chains for found in own if found is not None]:
         n_chains = min(counts) // 2 * 2  # both ends need equally many chains: those brought along decide
         own = [None if found is None else found.regrouped(n_chains) for found in own]
-    return Run(joints, asked, seed, n_chains, share, may_give_up, (own[0], own[1]))
+        may_have_fewer = False
+    pilots = tuple(Pilot(settled=found is not None) for found in own)
+    return Run(
+        joints, asked, seed, n_chains, share, may_have_fewer, may_give_up, (own[0], own[1]), (pilots[0], pilots[1])
+    )
+
+
+def due(run: Run) -> str:
+    """What the next step does, in words."""
+    for k in (0, 1):
+        if run.draws[k] is None:
+            return f"warming up the chains of M{k + 1}"
+        if not run.pilots[k].settled:
+            return f"drawing from the posterior of M{k + 1}"
+    if run.edge is None:
+        return "fitting links to the draws"
+    if run.summary is not None:
+        return "drawing more from both posteriors"
+    if _wants_rung(run):
+        return f"overlap {min(run.edge.overlaps()):.2g}: putting rung {len(run.edge.rungs) - 1} between the posteriors"
+    return "computing the error"
 
 
 @in_float64
 def step(run: Run) -> Run:
     """The next thing that is due: warm up, draw, fit, put a rung between, look at the error, draw more."""
     for k in (0, 1):
-        draws = run.draws[k]
-        if draws is None:
-            key = jax.random.fold_in(jax.random.key(run.seed), k)
-            found = warmed(run.joints[k], key, run.n_chains, f"M{k + 1}")
-            return _with_draws(run, k, found, f"warming up the chains of M{k + 1}" if run.joints[k].places else "")
-        if draws.n_draws == 0:
-            return _with_draws(run, k, _pilot(draws), f"drawing from the posterior of M{k + 1}")
+        if run.draws[k] is None:
+            return _warmed(run, k)
+        if not run.pilots[k].settled:
+            return _piloted(run, k)
     if run.edge is None:
-        return _with_edge(run)
+        return with_edge(run)
     if run.summary is None and _wants_rung(run):
-        k = int(np.argmin(run.edge.overlaps()))
-        edge = with_rung(run.edge)
-        said = f"overlap {run.edge.overlaps()[k]:.2g}: a rung at tau = {edge.rungs[k + 1].tau:.3g}"
-        return run._replace(edge=edge, doing=said)
+        return run._replace(edge=with_rung(run.edge))
     if run.summary is None:
         return _looked_at(run)
     return _grown(run)
 
 
-def _with_draws(run: Run, k: int, draws: Draws, doing: str) -> Run:
-    both = (draws, run.draws[1]) if k == 0 else (run.draws[0], draws)
-    return run._replace(draws=both, doing=doing)
+def _replaced(pair: tuple[Any, Any], k: int, new: Any) -> tuple[Any, Any]:
+    return (new, pair[1]) if k == 0 else (pair[0], new)
 
 
-def _pilot(draws: Draws) -> Draws:
-    """The first draws; where trajectories diverge or chains are slow they start again, in shorter steps or for longer.
+def _warmed(run: Run, k: int) -> Run:
+    joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
+    if run.may_have_fewer and joint.places:
+        run = run._replace(n_chains=_affordable(run, joint), may_have_fewer=False)
+    return run._replace(draws=_replaced(run.draws, k, warmed(joint, key, run.n_chains, f"M{k + 1}")))
 
-    The draws so far are thrown away, so that none are of chains that had not settled.
+
+def _affordable(run: Run, joint: Joint) -> int:
+    """Chains that both models can be warmed up with in good time."""
+    if run.asked.seconds is None or (run.draws[0] is not None and run.draws[0].u.shape[2]):
+        return run.n_chains
+    each, n_chains = N_GRADIENTS * seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), 8)), run.n_chains
+    while n_chains > FEWEST and n_chains * each > EXPENSIVE * run.asked.seconds:
+        n_chains //= 2
+    return n_chains
+
+
+def _piloted(run: Run, k: int) -> Run:
+    """Some more of the first draws; where trajectories diverge or chains are slow they start again.
+
+    In shorter steps, or for longer; the draws so far are thrown away, so that none are of chains that had not settled.
     """
-    draws = draws.more(PILOT)
-    for _ in range(N_PILOTS):
-        diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
-        slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
-        if not (diverges or slow):
-            break
-        again = draws.with_shorter_steps() if diverges else draws
-        draws = again.emptied().more(draws.n_draws * (2 if slow else 1))
-    return draws
+    draws, pilot = run.draws[k], run.pilots[k]
+    assert draws is not None
+    if draws.n_draws < pilot.n_draws:
+        return run._replace(draws=_replaced(run.draws, k, draws.more(SEGMENT)))
+    diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
+    slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
+    if (diverges or slow) and pilot.n_before < N_PILOTS:
+        draws = (draws.with_shorter_steps() if diverges else draws).emptied()
+        pilot = Pilot(pilot.n_draws * (2 if slow else 1), pilot.n_before + 1)
+    else:
+        share, where = undefined_among(draws)
+        if share > UNDEFINED[1]:
+            raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
+        pilot = pilot._replace(settled=True)
+    return run._replace(draws=_replaced(run.draws, k, draws), pilots=_replaced(run.pilots, k, pilot))
 
 
-def _with_edge(run: Run) -> Run:
+def undefined_among(draws: Draws) -> tuple[float, str]:
+    """Of chains that never came near such a place, nothing: their trajectories would have diverged."""
+    return undefined(draws.density, draws.u) if draws.divergent.any() else (0.0, "")
+
+
+def with_edge(run: Run) -> Run:
     first, second = run.draws
     assert first is not None and second is not None
     if run.may_give_up:
@@ -146,8 +196,7 @@ def _with_edge(run: Run) -> Run:
                 where = draws.coordinates.labels()[mixed.r_hat_of]
                 why = f"the chains of {which} stay in separate places (R-hat {mixed.r_hat:.2f} for {where})"
                 return run._replace(given_up=why, finished=True)
-    edge = fitted(first, second, share=run.share, seed=run.seed)
-    return run._replace(edge=edge, doing="fitting links to the draws")
+    return run._replace(edge=fitted(first, second, share=run.share, seed=run.seed))
 
 
 def _wants_rung(run: Run) -> bool:
@@ -164,11 +213,11 @@ def _looked_at(run: Run) -> Run:
         summary = run.edge.quick_summary()
         if summary.headline.error <= run.asked.target_se:
             summary = run.edge.summary()
-    run = run._replace(summary=summary, doing=f"error {summary.headline.error:.2g} so far")
+    run = run._replace(summary=summary)
     if summary.headline.error > run.asked.target_se:
         return run
     if run.n_longer < LONGER and _chains_are_short(run):
-        return run._replace(n_longer=run.n_longer + 1, doing=f"{run.doing}, but the chains are still short")
+        return run._replace(n_longer=run.n_longer + 1)
     return run._replace(finished=True)
 
 
@@ -192,104 +241,22 @@ def _grown(run: Run) -> Run:
     can = [run.edge.draws[0].can_grow, *[True] * (len(rungs) - 2), run.edge.draws[1].can_grow]
     counts = [n if able else 0 for n, able in zip(wanted, can, strict=True)]
     if not any(counts) or (not all(can) and error > 0.95 * run.error_before):
-        return _ended(run, "the draws that were brought along are used up")
+        return ended(run, "the draws that were brought along are used up")
     if run.asked.max_draws is not None:
         room = [(run.asked.max_draws // run.n_chains - rung.n_draws) // SEGMENT * SEGMENT for rung in rungs]
         counts = [max(min(n, left), 0) for n, left in zip(counts, room, strict=True)]
         if not any(counts):
-            return _ended(run, f"the budget of {run.asked.max_draws:,} draws per rung is used up")
+            return ended(run, f"the budget of {run.asked.max_draws:,} draws per rung is used up")
+    if sum(counts) > run.room:
+        counts = [int(n * run.room / sum(counts)) // SEGMENT * SEGMENT for n in counts]
+        if not any(counts):
+            return ended(run, f"the budget of {run.asked.seconds:g} s is used up")
     edge = grown(run.edge, counts, SEGMENT)
     return run._replace(draws=edge.draws, edge=edge, summary=None, error_before=error)
 
 
-def _ended(run: Run, why: str) -> Run:
+def ended(run: Run, why: str) -> Run:
     """Stopped before the asked error: what there is, with its real error."""
     assert run.edge is not None
     with np.errstate(all="ignore"):
         return run._replace(summary=run.edge.summary(), stopped=why, finished=True)
-
-
-def drive(run: Run, say: Say) -> Run:
-    """Call `step` until it has finished, the time is used up, or somebody presses Ctrl-C."""
-    began, forecast = time.perf_counter(), ""
-    while not run.finished:
-        spent = time.perf_counter() - began
-        if run.summary is not None and run.asked.seconds is not None and spent > run.asked.seconds:
-            return _ended(run, f"the budget of {run.asked.seconds:g} s is used up")
-        if run.summary is not None and not forecast:
-            factor = (run.summary.headline.error / run.asked.target_se) ** 2
-            forecast = f"error {run.summary.headline.error:.2g} after {spent:.0f} s"
-            if factor > 1:
-                say(f"{forecast}; {run.asked.target_se:g} needs {factor:.1f} times as many draws")
-        try:
-            run = step(run)
-        except KeyboardInterrupt:
-            if run.summary is None:
-                raise
-            return _ended(run, "it was stopped by hand")  # what there was before still is an answer
-        if run.doing and not run.finished:
-            say(run.doing)
-    return run
-
-
-def chains_of(run: Run) -> list[Chains]:
-    """How the chains of both ends and of the rungs between did."""
-    assert run.edge is not None
-    found = []
-    for k, draws in enumerate(run.edge.draws):
-        if draws.u.shape[2]:
-            found.append(
-                Chains(
-                    f"M{k + 1}",
-                    mixing(draws.as_made),
-                    tuple(draws.coordinates.labels()),
-                    float(draws.divergent.mean()),
-                    draws.brought is not None,
-                    draws.coordinates.lost(draws.u),
-                    draws.elsewhere,
-                    (draws.at_slopes(), draws.slope),
-                )
-            )
-    for rung in run.edge.rungs[1:-1]:
-        found.append(
-            Chains(f"the rung at tau = {rung.tau:.3g}", NOTHING_AGAINST, run.edge.union.labels, rung.divergent)
-        )
-    return found
-
-
-def result_of(run: Run) -> Result:
-    """What a finished run says, and whether to trust it."""
-    assert run.edge is not None and run.summary is not None
-    summary, edge = run.summary, run.edge
-    findings = of_error(summary.headline, run.asked.target_se, run.stopped)
-    findings += [finding for chains in chains_of(run) for finding in of_chains(chains)]
-    findings += [*of_overlap(edge.legs), *of_ratios(edge.legs), *of_checks(summary.checks, summary.headline)]
-    about = {
-        "path": description(edge),
-        "n_chains": run.n_chains,
-        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * run.n_chains for rung in edge.rungs},
-    }
-    return Result(
-        summary.headline,
-        *judge(findings),
-        summary.opinions,
-        summary.differences,
-        summary.checks,
-        edge.legs,
-        edge.union.sharing,
-        about,
-        (edge.draws[0].theta(), edge.draws[1].theta()),
-    )
-
-
-def description(edge: Edge) -> str:
-    warp = {"identity": "as they are", "shift": "shifted to each posterior", "affine": "whitened by each posterior"}
-    own, shared = edge.union.size - edge.union.n_shared, edge.union.n_shared
-    coordinates = "coordinate" if own == 1 else "coordinates"
-    words = [f"links fitted to the draws for {own} unshared {coordinates}" if own else "nothing unshared to link"]
-    if shared:
-        words.append(f"{shared} shared read {warp[edge.warp]}")
-    between = len(edge.rungs) - 2
-    rungs = "1 rung" if between == 1 else f"{between} rungs"
-    words.append("the two ends overlap" if not between else f"{rungs} between the ends")
-    return "fitted links: " + ", ".join(words)

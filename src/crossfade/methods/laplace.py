@@ -16,7 +16,8 @@ from crossfade.density.joint import Joint, as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
 from crossfade.paths.link import link, noise
-from crossfade.sampling.draws import starts, values
+from crossfade.sampling.evaluate import values
+from crossfade.sampling.starts import starts
 from crossfade.types import CrossfadeError, Estimate
 
 

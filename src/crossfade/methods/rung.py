@@ -22,6 +22,7 @@ class Rung(NamedTuple):
     v: tuple[np.ndarray, np.ndarray]  # [chain, draw, union]: the last KEPT of them
     chains: tuple[Chains, Chains] | None = None  # None at the ends, whose chains are those of the posteriors
     divergent: float = 0.0  # fraction of trajectories
+    undefined: float = 0.0  # fraction of draws at which a log density is NaN; they count as impossible
 
     @property
     def n_draws(self) -> int:

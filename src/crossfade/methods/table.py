@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from crossfade.analysis.judge import judge, of_table
+from crossfade.analysis.judge import judge
+from crossfade.analysis.judge_table import of_table
 from crossfade.analysis.summary import summarise
 from crossfade.density.joint import Joint
 from crossfade.density.model import Model

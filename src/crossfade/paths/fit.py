@@ -178,11 +178,11 @@ def _best_dof(squares: np.ndarray, p: int) -> float:
     return max(DOFS, key=score)
 
 
-def root_covariance(u: np.ndarray) -> np.ndarray:
+def root_covariance(u: np.ndarray, dense: int = DENSE) -> np.ndarray:
     """A root of the covariance of draws [n, size]: Cholesky in low dimension, standard deviations in high."""
     n, size = u.shape
     sd = np.maximum(u.std(axis=0), 1e-10)
-    if size > DENSE or size == 0:
+    if size > dense or size == 0:
         return sd
     correlation = np.atleast_2d(np.corrcoef(u / sd, rowvar=False)) if size > 1 else np.ones((1, 1))
     correlation = np.nan_to_num(correlation, nan=0.0)

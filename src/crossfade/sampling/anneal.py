@@ -14,6 +14,7 @@ import numpy as np
 
 from crossfade.density.coordinates import Coordinates
 from crossfade.density.precision import in_float64
+from crossfade.density.programs import let_go
 from crossfade.paths.path import Path, Unconstrained
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
@@ -89,6 +90,7 @@ def anneal(
     draws). Each step's randomness is folded from the chain's key and the step's number, so results depend
     neither on how chains are batched nor on the length of the jitted segments.
     """
+    let_go()
     tau = np.asarray(tau, float)
     fits = tau.ndim == 1 or (tau.ndim == 2 and len(tau) == len(keys))
     if not (fits and tau.size and np.all((tau >= 0) & (tau <= 1))):

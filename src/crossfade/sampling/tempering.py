@@ -16,10 +16,10 @@ from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.paths.path import Path, from_no_data
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.draws import drawn, spread
 from crossfade.sampling.hmc import Chains, Tuning
 from crossfade.sampling.hmc import advance as moved
-from crossfade.types import Array, CrossfadeError, Trace
+from crossfade.sampling.starts import drawn, spread
+from crossfade.types import Array, Trace
 
 LEAPFROGS = 10  # at most, between two swaps
 N_RUNGS = 16  # before their number is measured
@@ -37,23 +37,23 @@ class Tempered(NamedTuple):
 
     @property
     def n_replicates(self) -> int:
-        return len(self.chains.u) // len(self.tau)
+        return len(self.chains.w) // len(self.tau)
 
 
 class Passage(NamedTuple):
     """What a stretch of steps recorded."""
 
     log_likelihood: np.ndarray  # [replicate, rung, draw]
-    u: np.ndarray  # [replicate, rung, draw, size]
+    u: np.ndarray  # [replicate, rung, draw, size]: of all rungs, or of the posterior's alone
     swapped: np.ndarray  # [step, replicate, gap]
     rejection: np.ndarray  # [gap], mean over steps
 
     @staticmethod
     def joined(parts: list[Passage]) -> Passage:
-        """One passage of all; of the places only those of the posterior are kept."""
+        """One passage of all."""
         return Passage(
             np.concatenate([part.log_likelihood for part in parts], axis=2),
-            np.concatenate([part.u[:, -1:] for part in parts], axis=2),
+            np.concatenate([part.u for part in parts], axis=2),
             np.concatenate([part.swapped for part in parts]),
             np.mean([part.rejection for part in parts], axis=0),
         )
@@ -106,7 +106,7 @@ def tune(run: Tempered, n_rounds: int = 5) -> Tempered:
 def _tuned(run: Tempered, scale: np.ndarray, step_size: np.ndarray) -> Tempered:
     """One spread and one step size for the chains of each rung."""
     n = run.n_replicates
-    tuning = Tuning(np.zeros_like(run.chains.u), np.tile(scale, (n, 1)), np.tile(step_size, n), np.inf)
+    tuning = Tuning(np.zeros_like(run.chains.w), np.tile(scale, (n, 1)), np.tile(step_size, n), np.inf)
     return run._replace(chains=run.chains._replace(tuning=tuning))
 
 
@@ -121,34 +121,37 @@ def _placed(run: Tempered, rejection: np.ndarray, final: bool) -> Tempered:
     index = (np.arange(n)[:, None] * len(run.tau) + near).ravel()
     tuning = Tuning(old.tuning.shift[index], old.tuning.scale[index], old.tuning.step_size[index], np.inf)
     keys = chain_keys(run.key, len(index))
-    chains = Chains(old.target, np.tile(tau, n), keys, old.u[index], tuning, old.n_steps)
+    chains = Chains(old.target, np.tile(tau, n), keys, old.w[index], tuning, old.n_steps)
     return run._replace(tau=tau, chains=chains)
 
 
 @in_float64
 def advance(run: Tempered, n_steps: int, gain: float = 0.0) -> tuple[Tempered, Passage]:
-    """n_steps times: a Hamiltonian step of every chain, fresh draws of the prior, swaps of neighbours."""
+    """n_steps times: a Hamiltonian step of every chain, fresh draws of the prior, swaps of neighbours.
+
+    While steps adapt (`gain` > 0) the places at all rungs are recorded, else those at the posterior.
+    """
     n_rungs, n = len(run.tau), run.n_replicates
     likelihoods, places, swaps, rejections, chains = [], [], [], [], run.chains
     for _ in range(n_steps):
         index = chains.n_steps
         chains, _ = moved(chains, 1, gain=gain, longest=LEAPFROGS, n_steps=1)
-        u = chains.u.reshape(n, n_rungs, -1)
+        u = chains.w.reshape(n, n_rungs, -1)
         if run.joint.exact_start:
             u[:, 0] = drawn(run.joint, jax.random.fold_in(run.key, 2 + index), n)
-        ratio = np.asarray(_log_likelihoods(run.path, u.reshape(chains.u.shape))).reshape(n, n_rungs)
-        if np.isnan(ratio).any():
-            raise CrossfadeError("the log likelihood is NaN at a tempered draw: it must be a number or -inf everywhere")
-        gap = np.diff(run.tau) * (ratio[:, :-1] - ratio[:, 1:])
+        ratio = np.asarray(_log_likelihoods(run.path, u.reshape(chains.w.shape))).reshape(n, n_rungs)
+        ratio = np.where(np.isnan(ratio), -np.inf, ratio)
+        with np.errstate(invalid="ignore"):  # both impossible
+            gap = np.diff(run.tau) * (ratio[:, :-1] - ratio[:, 1:])
         tried = np.arange(n_rungs - 1) % 2 == index % 2
         chance = np.exp(np.minimum(np.nan_to_num(gap, nan=-np.inf), 0.0))
         random = np.random.default_rng([*np.asarray(jax.random.key_data(run.key)).tolist(), index])
         swapped = tried & (random.uniform(size=gap.shape) < chance)
         order = np.arange(n_rungs) + np.pad(swapped, ((0, 0), (0, 1))) - np.pad(swapped, ((0, 0), (1, 0)))
         u, ratio = np.take_along_axis(u, order[:, :, None], axis=1), np.take_along_axis(ratio, order, axis=1)
-        chains = chains._replace(u=u.reshape(chains.u.shape))
+        chains = chains._replace(w=u.reshape(chains.w.shape))
         likelihoods.append(ratio)
-        places.append(u)
+        places.append(u if gain else u[:, -1:])
         swaps.append(swapped)
         rejections.append(np.where(tried, 1 - chance, 0.0).mean(axis=0))
     passage = Passage(

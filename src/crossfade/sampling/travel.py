@@ -13,9 +13,10 @@ from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, match
 from crossfade.paths.fit import root_covariance
 from crossfade.paths.path import Path, direct, reparametrise, reverse, union_coordinates, union_names
-from crossfade.sampling.draws import drawn, spread, warmed
+from crossfade.sampling.draws import warmed
 from crossfade.sampling.kernel import HMC, Cycle, Kernel
 from crossfade.sampling.pencil import Pencil, pencil
+from crossfade.sampling.starts import drawn, spread
 from crossfade.types import Array
 
 N_CHAINS = 32  # that draw from each end before the journey

@@ -10,7 +10,9 @@ import numpy as np
 
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
-from crossfade.sampling.draws import N_CANDIDATES, Draws, candidates, values, values_and_slopes
+from crossfade.sampling.draws import Draws
+from crossfade.sampling.evaluate import values, values_and_slopes
+from crossfade.sampling.starts import N_CANDIDATES, candidates
 from crossfade.types import CrossfadeError
 
 FAR = 6.0  # standard deviations of the draws, in some coordinate, from every one of them
@@ -50,13 +52,15 @@ def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
         return kept.reshape(n, length, *own.shape[2:])
 
     pieces = cut(u)
-    draws = Draws(joint, density, pieces, cut(log_density), np.zeros((n, length), bool), pieces[:, :0], brought=u)
+    none, never = pieces[:, :0], np.zeros((n, length), bool)
+    draws = Draws(joint, density, pieces, cut(log_density), never, none, none, brought=u)
     if n > n_pieces:
         draws = draws.regrouped(n_pieces)
     n_points = max(min(N_CANDIDATES // draws.n_chains, draws.n_draws), 1)
-    draws = draws._replace(slope=np.zeros((draws.n_chains, n_points, u.shape[2])))
-    _, slope = values_and_slopes(density, draws.at_slopes().reshape(-1, u.shape[2]))
-    return draws._replace(slope=slope.reshape(draws.slope.shape), elsewhere=missed_place(draws))
+    every = draws.n_draws // n_points
+    points = draws.u[:, every - 1 :: every][:, :n_points]
+    _, slope = values_and_slopes(density, points.reshape(-1, u.shape[2]))
+    return draws._replace(slope=slope.reshape(points.shape), slope_at=points, elsewhere=missed_place(draws))
 
 
 def missed_place(draws: Draws) -> str:

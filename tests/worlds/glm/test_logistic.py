@@ -11,7 +11,7 @@ from crossfade.analysis.errors import jackknife, paper_variance
 from crossfade.analysis.estimators import mbar, trapezoid
 from crossfade.analysis.moments import controlled_values
 from crossfade.density.model import without_data
-from crossfade.paths.path import direct, reverse
+from crossfade.paths.path import direct, reverse, union_coordinates
 from crossfade.sampling.anneal import Schedule, Score, anneal, chain_keys
 from crossfade.sampling.ladder import sigmoid
 from crossfade.sampling.placed import measured_length
@@ -88,7 +88,14 @@ def test_control_variates_cut_the_variance_of_the_integrand():
     pair = logistic.pima()
     schedule = Schedule(n_draws=200, n_burn=40)
     keys = chain_keys(key(2), 16)
-    trace, _ = anneal(direct(*pair), logistic.hmc(*pair), sigmoid(30), keys, schedule=schedule, observe=Score())
+    trace, _ = anneal(
+        direct(*pair),
+        logistic.hmc(*pair),
+        sigmoid(30),
+        keys,
+        schedule=schedule,
+        observe=Score(union_coordinates(*pair)),
+    )
     weight = np.gradient(trace.tau) ** 2
     before = weight @ trace.log_ratio.var(axis=(0, 2))
     first, second = (before / (weight @ controlled_values(trace, d).var(axis=(0, 2))) for d in (1, 2))

@@ -1,0 +1,83 @@
+"""What a finished run of the default method says, and whether to trust it."""
+
+from __future__ import annotations
+
+from crossfade.analysis.judge import (
+    Chains,
+    judge,
+    of_chains,
+    of_checks,
+    of_error,
+    of_overlap,
+    of_ratios,
+    of_undefined,
+)
+from crossfade.analysis.mixing import NOTHING_AGAINST, mixing
+from crossfade.methods.edge import Edge
+from crossfade.methods.fitted import Run, undefined_among
+from crossfade.types import Result
+
+
+def chains_of(run: Run) -> list[Chains]:
+    """How the chains of both ends and of the rungs between did."""
+    assert run.edge is not None
+    found = []
+    for k, draws in enumerate(run.edge.draws):
+        if draws.u.shape[2]:
+            found.append(
+                Chains(
+                    f"M{k + 1}",
+                    mixing(draws.as_made),
+                    tuple(draws.coordinates.labels()),
+                    float(draws.divergent.mean()),
+                    draws.brought is not None,
+                    draws.coordinates.lost(draws.u),
+                    draws.elsewhere,
+                    (draws.slope_at, draws.slope),
+                    undefined_among(draws),
+                )
+            )
+    for rung in run.edge.rungs[1:-1]:
+        found.append(
+            Chains(f"the rung at tau = {rung.tau:.3g}", NOTHING_AGAINST, run.edge.union.labels, rung.divergent)
+        )
+    return found
+
+
+def result_of(run: Run) -> Result:
+    """What a finished run says, and whether to trust it."""
+    assert run.edge is not None and run.summary is not None
+    summary, edge = run.summary, run.edge
+    findings = of_error(summary.headline, run.asked.target_se, run.stopped)
+    findings += [finding for chains in chains_of(run) for finding in of_chains(chains)]
+    findings += [*of_overlap(edge.legs), *of_ratios(edge.legs), *of_checks(summary.checks, summary.headline)]
+    findings += of_undefined(edge.rungs[k].undefined for k in (0, -1))
+    about = {
+        "path": description(edge),
+        "n_chains": run.n_chains,
+        "n_draws": {f"{rung.tau:.4g}": rung.n_draws * run.n_chains for rung in edge.rungs},
+    }
+    return Result(
+        summary.headline,
+        *judge(findings),
+        summary.opinions,
+        summary.differences,
+        summary.checks,
+        edge.legs,
+        edge.union.sharing,
+        about,
+        (edge.draws[0].theta(), edge.draws[1].theta()),
+    )
+
+
+def description(edge: Edge) -> str:
+    warp = {"identity": "as they are", "shift": "shifted to each posterior", "affine": "whitened by each posterior"}
+    own, shared = edge.union.size - edge.union.n_shared, edge.union.n_shared
+    coordinates = "coordinate" if own == 1 else "coordinates"
+    words = [f"links fitted to the draws for {own} unshared {coordinates}" if own else "nothing unshared to link"]
+    if shared:
+        words.append(f"{shared} shared read {warp[edge.warp]}")
+    between = len(edge.rungs) - 2
+    rungs = "1 rung" if between == 1 else f"{between} rungs"
+    words.append("the two ends overlap" if not between else f"{rungs} between the ends")
+    return "fitted links: " + ", ".join(words)

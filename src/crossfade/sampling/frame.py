@@ -1,0 +1,143 @@
+"""Coordinates in which priors with a location and a scale are standard: a cure for funnels, where HMC diverges.
+
+A parameter whose prior has a location and a scale that depend on other parameters is sampled as w, with
+theta = loc + scale^away (w - (1 - away) loc): away = 0 is the parameter itself, away = 1 has a standard prior, and what
+the data say decides between them (Papaspiliopoulos, Roberts & Skold 2007). Draws are kept in the model's coordinates.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import distributions as dist
+
+from crossfade.density.coordinates import Coordinates
+from crossfade.density.joint import Joint
+from crossfade.density.model import given
+from crossfade.density.precision import in_float64
+from crossfade.types import Array, Theta
+
+LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
+FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal)
+N_LOOKED_AT = 256  # draws from which `away` is measured
+
+
+class Frame(eqx.Module):
+    """u(w, away), parameters in order; `priors` are those with a location and a scale that depend on others."""
+
+    coordinates: Coordinates
+    priors: dict[str, Any]
+    matrices: frozenset[str] = eqx.field(static=True)  # those whose scale is a triangular matrix
+
+    def u_and_jacobian(self, w: Array, away: Array) -> tuple[Array, Array]:
+        """u, and log|du/dw|."""
+        theta: Theta = {}
+        parts, log_jacobian = [], jnp.zeros(())
+        for name, shape in self.coordinates.shapes.items():
+            where = self.coordinates.stretch(name)
+            own = w[where].reshape(shape)
+            if name in self.priors:
+                loc, root, share = self._root(name, theta, away)
+                off = own - (1 - share) * loc
+                if name in self.matrices:
+                    own, width = loc + (root @ off[..., None])[..., 0], jnp.diagonal(root, axis1=-2, axis2=-1)
+                else:
+                    own, width = loc + root * off, root
+                log_jacobian += jnp.sum(jnp.broadcast_to(jnp.log(width), shape))
+            theta[name] = self.coordinates.transforms[name](own)
+            parts.append(jnp.ravel(own))
+        return jnp.concatenate(parts), log_jacobian
+
+    def w(self, u: Array, away: Array) -> Array:
+        """Back from the model's coordinates."""
+        theta, parts = self.coordinates.theta(u), []
+        for name, shape in self.coordinates.shapes.items():
+            own = u[self.coordinates.stretch(name)].reshape(shape)
+            if name in self.priors:
+                loc, root, share = self._root(name, theta, away)
+                if name in self.matrices:
+                    root = jnp.broadcast_to(root, (*shape, shape[-1]))
+                    off = jax.scipy.linalg.solve_triangular(root, (own - loc)[..., None], lower=True)[..., 0]
+                else:
+                    off = (own - loc) / root
+                own = off + (1 - share) * loc
+            parts.append(jnp.ravel(own))
+        return jnp.concatenate(parts)
+
+    def _root(self, name: str, theta: Theta, away: Array) -> tuple[Array, Array, Array]:
+        """The location, d theta / dw, and how far it is standardised."""
+        loc, scale = location_and_scale(given(self.priors[name], theta))
+        share = away[self.coordinates.stretch(name)].reshape(self.coordinates.shapes[name])
+        if name not in self.matrices:
+            return loc, scale**share, share
+        one = share.ravel()[0]  # for all of them
+        return loc, one * scale + (1 - one) * jnp.eye(scale.shape[-1]), share
+
+    def _residual(self, name: str, theta: Theta) -> tuple[Array, Array]:
+        """theta - loc, and the standard deviation of its prior."""
+        loc, scale = location_and_scale(given(self.priors[name], theta))
+        if name in self.matrices:
+            scale = jnp.sqrt(jnp.sum(scale**2, axis=-1))
+        return theta[name] - loc, jnp.broadcast_to(scale, theta[name].shape)
+
+    @in_float64
+    def measured(self, u: np.ndarray) -> np.ndarray:
+        """How far to standardise each coordinate, from draws u [n, size]: its variance over that of its prior."""
+        away = np.zeros(u.shape[1])
+        theta = jax.vmap(self.coordinates.theta)(u[:: max(len(u) // N_LOOKED_AT, 1)])
+        for name in self.priors:
+            off, width = jax.tree.map(np.asarray, jax.vmap(partial(self._residual, name))(theta))
+            # quantiles, since a few chains may be on their way still
+            spread = (np.quantile(off, 0.84, axis=0) - np.quantile(off, 0.16, axis=0)) / 2
+            share = (spread / np.median(width, axis=0)) ** 2
+            if name in self.matrices:
+                share = np.full(share.shape, share.mean() > 0.5)
+            away[self.coordinates.stretch(name)] = np.clip(np.nan_to_num(share), 0.0, 1.0).ravel()
+        return away
+
+    @in_float64
+    def moved(self, w: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Points w [n, size] in the coordinates of another `away`."""
+        return np.asarray(jax.vmap(lambda w: self.w(self.u_and_jacobian(w, before)[0], after))(w))
+
+
+def location_and_scale(distribution: Any) -> tuple[Array, Array]:
+    """Of a location-scale family; the scale of a multivariate one is a matrix."""
+    distribution = _bare(distribution)
+    if isinstance(distribution, dist.MultivariateNormal):
+        return distribution.loc, distribution.scale_tril
+    return distribution.loc, distribution.scale
+
+
+def _bare(distribution: Any) -> Any:
+    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
+        distribution = distribution.base_dist
+    return distribution
+
+
+def frame_of(joint: Joint) -> Frame | None:
+    """Of a model with such priors; None if there are none, or the priors are not known one by one."""
+    if joint.model is None:
+        return None
+    conditional = {
+        name: prior for name, prior in joint.model.priors.items() if not isinstance(prior, dist.Distribution)
+    }
+    kinds: dict[str, Any] = {}
+
+    def look(key: Array) -> Array:
+        theta = joint.start(key)
+        kinds.update({name: _bare(given(prior, theta)) for name, prior in conditional.items()})
+        return jnp.zeros(())
+
+    jax.eval_shape(look, jax.random.key(0))
+    priors = {name: conditional[name] for name, own in kinds.items() if isinstance(own, FAMILIES)}
+    if not priors:
+        return None
+    return Frame(
+        joint.coordinates, priors, frozenset(n for n in priors if isinstance(kinds[n], dist.MultivariateNormal))
+    )

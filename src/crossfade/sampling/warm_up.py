@@ -1,0 +1,140 @@
+"""Warming up: chains find the bulk, learn its shape from all of them together, and settle how far to go at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crossfade.density.precision import in_float64
+from crossfade.paths.fit import root_covariance
+from crossfade.sampling.hmc import DENSE, LONGEST, SEGMENT, SHORTEST, Chains, Stretch, Tuning, advance
+
+LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
+N_RESCUES = 12
+LEAST_MASS = 6.0  # log of the mass by which a corner must be emptier than other places for its chain to leave it
+N_ROUNDS = 4  # of whitening: one is enough where all chains have met by then and take long steps
+
+
+@in_float64
+def warm_up(chains: Chains, n_windows: int = 3) -> Chains:
+    """Find the bulk, then whiten by all chains together over growing windows, then settle the trajectory length."""
+    chains, seen = advance(chains, 2, gain=0.5, longest=8)
+    for _ in range(N_RESCUES):
+        if (freed := rescued(chains, seen)) is None:
+            break
+        chains, seen = advance(freed, 1, gain=0.5, longest=8)
+    chains = whiten(chains, seen)
+    for n_round in range(N_ROUNDS):
+        for window in range(n_windows):
+            chains, seen = advance(chains, 2 + 2 * (window >= 1), gain=0.3, longest=16 * 2**window)
+            chains = whiten(chains, seen)
+        freed = relocated(chains, seen)
+        if n_round < 2:
+            freed = standardised(freed or chains, seen) or freed
+        chains, seen = advance(freed or chains, 2, gain=0.2)
+        if freed is None and _level(seen.log_density) and SHORTEST / np.median(chains.tuning.step_size) < LONGEST / 4:
+            break
+    return _settle(chains)
+
+
+def _level(height: np.ndarray) -> bool:
+    """Whether no chain [chain, draw] is still on its way up: all visit the same heights, give or take their spread."""
+    return bool(height.mean(axis=1).std() < 3 * np.median(height.std(axis=1)))
+
+
+def rescued(chains: Chains, seen: Stretch) -> Chains | None:
+    """Chains far below all that is likely, that will not be back soon, set half-way to a high one; None if none are.
+
+    A vague prior of a variance starts chains at e^400, in a cleft where a trajectory moves by inches. A chain that is
+    stuck at a density that could matter stays where it is: that is for the verdict to notice.
+    """
+    before, height = seen.log_density[:, -SEGMENT], seen.log_density[:, -1]
+    floor = np.median(np.sort(height)[len(height) // 2 :]) - LOST * (seen.u.shape[2] + 10)
+    lost = np.flatnonzero(floor - height > 10 * np.maximum(height - before, 0.0) + 1e-9)
+    if not len(lost):
+        return None
+    guide = np.resize(np.flatnonzero(height >= floor), len(lost))
+    w, step_size = np.array(chains.w), np.array(chains.tuning.step_size)
+    w[lost] = (w[lost] + w[guide]) / 2
+    step_size[lost] = step_size[guide]
+    return chains._replace(w=w, tuning=chains.tuning._replace(step_size=step_size))
+
+
+def relocated(chains: Chains, seen: Stretch) -> Chains | None:
+    """Chains in corners that hold next to nothing of the mass, set to where others are; None if there are none.
+
+    The mass around a chain is about exp(mean log density + entropy), the entropy from the spread of its own draws. In
+    the neck of a funnel the density is high and the mass is not: a chain that starts there takes tiny steps for ever.
+    A narrow peak that does hold mass keeps its chain.
+    """
+    z = chains.tuning.z(seen.w)
+    with np.errstate(divide="ignore"):
+        log_mass = seen.log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
+    middle = np.median(log_mass)
+    spread = 1.48 * np.median(np.abs(log_mass - middle))
+    empty = np.flatnonzero(~(log_mass > middle - max(LEAST_MASS, 6 * spread)))
+    if not len(empty) or not np.isfinite(middle):
+        return None
+    full = np.flatnonzero(log_mass >= middle)
+    w, step_size = np.array(chains.w), np.array(chains.tuning.step_size)
+    w[empty], step_size[empty] = w[np.resize(full, len(empty))], step_size[np.resize(full, len(empty))]
+    return chains._replace(w=w, tuning=chains.tuning._replace(step_size=step_size))
+
+
+def standardised(chains: Chains, seen: Stretch) -> Chains | None:
+    """The coordinates of the frame that suit the draws so far; None if those of the model do."""
+    if chains.frame is None or chains.away is None:
+        return None
+    half, size = seen.u.shape[1] // 2, seen.u.shape[2]
+    before, away = chains.away, chains.frame.measured(seen.u[:, half:].reshape(-1, size))
+    if np.abs(away - before).max() < 0.1:
+        return None
+    w, here = (chains.frame.moved(own, before, away) for own in (seen.w[:, half:].reshape(-1, size), chains.w))
+    tuning = Tuning(w.mean(axis=0), root_covariance(w, DENSE), chains.tuning.step_size, SHORTEST)
+    return chains._replace(w=here, tuning=tuning, away=away)
+
+
+def metric_root(u: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """A root of the geometric mean of Cov(u) and Cov(slope)^-1, from draws and gradients [n, size].
+
+    For a Gaussian it is the covariance itself, whatever part of it the draws have seen: with draws of covariance C
+    gradients have Sigma^-1 C Sigma^-1, and the geometric mean of C and Sigma C^-1 Sigma is Sigma.
+    """
+    root = root_covariance(u, DENSE)
+    if root.ndim == 1:
+        return np.sqrt(root / np.maximum(slope.std(axis=0), 1e-10))
+    stiffness = root_covariance(slope @ root, DENSE)
+    values, vectors = np.linalg.eigh(stiffness @ stiffness.T)
+    return root @ vectors * np.maximum(values, 1e-20) ** -0.25
+
+
+def whiten(chains: Chains, seen: Stretch) -> Chains:
+    """Coordinates whitened by the later half of the draws and gradients (in high dimension, by their variances)."""
+    old, half, size = chains.tuning, seen.w.shape[1] // 2, seen.w.shape[2]
+    w, slope = (own[:, half:].reshape(-1, size) for own in (seen.w, seen.slope))
+    usable = np.isfinite(slope).all(axis=1)
+    shift, scale = w.mean(axis=0), metric_root(w[usable], slope[usable])
+    spread = scale if scale.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", scale, scale))
+    before = old.scale if old.scale.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", old.scale, old.scale))
+    # the step size keeps its meaning in u where the units change: coordinates that shrink make it grow in z
+    change = np.exp(np.median(np.log(before / spread)))
+    step_size = np.clip(old.step_size * min(change, 1.0 / np.median(old.step_size)), 1e-6, 1.0)
+    return chains._replace(tuning=Tuning(shift, scale, step_size, old.length))
+
+
+def _settle(chains: Chains) -> Chains:
+    """One step size for all chains, and the trajectory length with the most change of |z|^2 per gradient.
+
+    Change of |z|^2 is the criterion of ChEES (Hoffman, Radul & Sountsov 2021), here compared on a doubling grid.
+    """
+    step_size = np.exp(np.median(np.log(chains.tuning.step_size)))
+    tuning = chains.tuning._replace(step_size=np.full_like(chains.tuning.step_size, step_size), length=SHORTEST)
+    best, gain = tuning.length, -1.0
+    while tuning.length / step_size <= LONGEST:
+        chains, seen = advance(chains._replace(tuning=tuning), 1, gain=0.0)
+        squares = (tuning.z(seen.w) ** 2).sum(axis=2)
+        now = float(np.mean(np.diff(squares, axis=1) ** 2)) / seen.n_leapfrog
+        if now <= 1.1 * gain:
+            break
+        best, gain = tuning.length, now
+        tuning = tuning._replace(length=2 * tuning.length)
+    return chains._replace(tuning=tuning._replace(length=best))
