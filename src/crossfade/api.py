@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,6 +39,7 @@ def compare(
     budget: float | str | None = None,
     share: Share = None,
     draws: tuple[Any, Any] | None = None,
+    discontinuous: Sequence[str] = (),
     n_iter: int | None = None,
     kernel: KernelFn | None = None,
     n_chains: int | None = None,
@@ -51,7 +52,8 @@ def compare(
     The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
     `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
-    A line on the terminal says how far it is (`progress=False`: nothing).
+    `discontinuous` names parameters in which a likelihood has steps, such as a change point. A line on the terminal
+    says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
     The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg, and a `kernel` (HMC
@@ -71,12 +73,27 @@ def compare(
         own = (None, None) if draws is None else draws
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
+        j1, j2 = _with_steps((j1, j2), discontinuous)
         wanted = asked(target_se, budget)
         result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
     else:
         settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
+
+
+def _with_steps(joints: tuple[Joint, Joint], names: Sequence[str]) -> tuple[Joint, Joint]:
+    if isinstance(names, str):
+        names = [names]
+    for name in names:
+        if not any(name in joint.names for joint in joints):
+            known = tuple(dict.fromkeys(joints[0].names + joints[1].names))
+            raise CrossfadeError(f"discontinuous names {name!r}, which neither model has: they have {known}")
+    first, second = (
+        joint._replace(discontinuous=tuple(name for name in joint.names if name in {*names, *joint.discontinuous}))
+        for joint in joints
+    )
+    return first, second
 
 
 def _by_default(
@@ -87,6 +104,7 @@ def _by_default(
     may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
     run = fitted.begin((j1, j2), wanted, seed, n_chains=n_chains, share=share, draws=draws, may_give_up=may_give_up)
     run = drive(run, say)
+    j1, j2 = run.joints
     if not run.given_up:
         result = result_of(run)
     else:
@@ -94,7 +112,7 @@ def _by_default(
         left = None if wanted.seconds is None else max(wanted.seconds - (time.perf_counter() - began), 10.0)
         result = fallback.tempered((j1, j2), wanted._replace(seconds=left), seed, run.given_up, say)
         result = result._replace(sharing=joined.sharing)
-    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se}
+    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": [*j1.notes, *j2.notes]}
     return result._replace(about={**about, **result.about})
 
 
@@ -132,7 +150,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "log_prior_odds": float(log_prior_odds),
         "priors": {**j1.priors, **j2.priors},
         "tempered_priors": tempered,
-        "notes": [*j1.notes, *j2.notes],
+        "notes": result.about.get("notes", [*j1.notes, *j2.notes]),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
         "seconds": seconds,

@@ -39,6 +39,7 @@ class Joint(NamedTuple):
     model: Model | None = None  # with a world's own sampler, where it comes from one
     dims: dict[str, tuple[str, ...]] = {}  # the model's own names of dimensions, by parameter
     coords: dict[str, list[Any]] = {}  # labels along them, by dimension
+    discontinuous: tuple[str, ...] = ()  # parameters in which the log density has steps
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,6 +61,13 @@ class Joint(NamedTuple):
     @property
     def coordinates(self) -> Coordinates:
         return coordinates(self.places)
+
+    @property
+    def jumps(self) -> np.ndarray | None:
+        """Their coordinates."""
+        if not self.discontinuous:
+            return None
+        return np.concatenate([self.coordinates.stretch(name) for name in self.discontinuous])
 
     def without_data(self) -> Joint:
         """The model that has seen no data: its posterior is its prior, its evidence 1."""

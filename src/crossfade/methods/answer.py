@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from crossfade.analysis.judge import (
     Chains,
     judge,
@@ -15,6 +17,7 @@ from crossfade.analysis.judge import (
 from crossfade.analysis.mixing import NOTHING_AGAINST, mixing
 from crossfade.methods.edge import Edge
 from crossfade.methods.fitted import Run, undefined_among
+from crossfade.sampling.draws import Draws
 from crossfade.types import Result
 
 
@@ -33,7 +36,7 @@ def chains_of(run: Run) -> list[Chains]:
                     draws.brought is not None,
                     draws.coordinates.lost(draws.u),
                     draws.elsewhere,
-                    (draws.slope_at, draws.slope),
+                    _smooth(draws),
                     undefined_among(draws),
                 )
             )
@@ -42,6 +45,13 @@ def chains_of(run: Run) -> list[Chains]:
             Chains(f"the rung at tau = {rung.tau:.3g}", NOTHING_AGAINST, run.edge.union.labels, rung.divergent)
         )
     return found
+
+
+def _smooth(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Draws and gradients by coordinates in which the log density has no steps: there is no identity for others."""
+    jumps = draws.joint.jumps
+    rest = np.setdiff1d(np.arange(draws.slope.shape[2]), [] if jumps is None else jumps)
+    return draws.slope_at[:, :, rest], draws.slope[:, :, rest]
 
 
 def result_of(run: Run) -> Result:

@@ -6,6 +6,7 @@ Where the two ends barely overlap, rungs of chains of their own are put between.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -31,7 +32,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import Draws
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.hmc import DENSE, Chains, Tuning, advance
-from crossfade.sampling.warm_up import warm_up
+from crossfade.sampling.warm_up import apart, warm_up
 from crossfade.types import CrossfadeError, Leg
 
 HEADLINE = "mbar"
@@ -188,10 +189,11 @@ def with_rung(edge: Edge) -> Edge:
         both = np.concatenate([v.reshape(-1, edge.union.size) for v in near])
         n = len(near[0])
         starts = np.where((np.arange(n) % 2 == 0)[:, None], near[0][:, -1], near[1][:, -1])
-        tuning = Tuning(both.mean(axis=0), root_covariance(both, DENSE), np.full(n, 0.3), 2.2)
+        scale = apart(both, _jumps(edge), partial(_root_of, both))
+        tuning = Tuning(both.mean(axis=0), scale, np.full(n, 0.3), 2.2)
         path = fitted_path((edge.draws[0].density, edge.draws[1].density), edge.union, own)
         keys = chain_keys(jax.random.fold_in(key, h), n)
-        chains.append(warm_up(Chains(path, np.full(n, tau), keys, starts, tuning), n_windows=2))
+        chains.append(warm_up(Chains(path, np.full(n, tau), keys, starts, tuning, jumps=_jumps(edge)), n_windows=2))
     n = len(left.v[0])
     none, nowhere = np.zeros((n, 0)), np.zeros((n, 0, edge.union.size))
     empty = Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1]))
@@ -203,6 +205,16 @@ def with_rung(edge: Edge) -> Edge:
         empty = empty._replace(chains=(empty.chains[0].with_shorter_steps(), empty.chains[1].with_shorter_steps()))
         rung = _extended(edge, empty, PILOT_SEGMENTS)
     return edge._replace(rungs=(*edge.rungs[: k + 1], rung, *edge.rungs[k + 1 :]))
+
+
+def _root_of(v: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    return root_covariance(v[:, columns], DENSE)
+
+
+def _jumps(edge: Edge) -> np.ndarray | None:
+    """The union's coordinates in which one of the log densities has steps."""
+    found = [edge.union.where[k][own] for k in (0, 1) if (own := edge.draws[k].joint.jumps) is not None]
+    return np.unique(np.concatenate(found)) if found else None
 
 
 def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:

@@ -19,7 +19,7 @@ from crossfade.analysis.judge import (
     of_ratios,
     undefined_words,
 )
-from crossfade.analysis.mixing import mixing
+from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.analysis.summary import Summary
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
@@ -28,7 +28,7 @@ from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, fitted, grown, with_rung
 from crossfade.methods.rung import allocate
 from crossfade.sampling.draws import Draws, warmed
-from crossfade.sampling.evaluate import seconds_per_gradient, undefined
+from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.sampling.starts import drawn
 from crossfade.sampling.user_draws import brought
@@ -43,6 +43,7 @@ MANY = 200  # coordinates above which half as many chains share the cost of warm
 EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
 N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
 FEWEST = 8  # chains
+N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
 
 
 class Pilot(NamedTuple):
@@ -174,11 +175,35 @@ def _piloted(run: Run, k: int) -> Run:
         draws = (draws.with_shorter_steps() if diverges else draws).emptied()
         pilot = Pilot(pilot.n_draws * (2 if slow else 1), pilot.n_before + 1)
     else:
+        if (again := _with_steps(run, k)) is not None:
+            return again
         share, where = undefined_among(draws)
         if share > UNDEFINED[1]:
             raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
         pilot = pilot._replace(settled=True)
     return run._replace(draws=_replaced(run.draws, k, draws), pilots=_replaced(run.pilots, k, pilot))
+
+
+def _with_steps(run: Run, k: int) -> Run | None:
+    """A fresh start for a model that mixes badly in parameters in which its density turns out to have steps."""
+    draws, joint = run.draws[k], run.joints[k]
+    assert draws is not None
+    r_hat = np.atleast_1d(plain_r_hat(draws.u))
+    if draws.chains is None or joint.discontinuous or not r_hat.size or r_hat.max() < R_HAT[0]:
+        return None
+    worst = np.argsort(-r_hat)[:N_LOOKED_AT]
+    columns = steps(draws.density, draws.u, worst)
+    if not len(columns):
+        return None
+    where = draws.coordinates
+    names = tuple(name for name in joint.names if np.isin(where.stretch(name), columns).any())
+    said = f"the log density of M{k + 1} has steps in {', '.join(names)}, moved there by Metropolis steps"
+    joint = joint._replace(discontinuous=names, notes=(*joint.notes, said))
+    return run._replace(
+        joints=_replaced(run.joints, k, joint),
+        draws=_replaced(run.draws, k, None),
+        pilots=_replaced(run.pilots, k, Pilot()),
+    )
 
 
 def undefined_among(draws: Draws) -> tuple[float, str]:

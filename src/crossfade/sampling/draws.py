@@ -148,7 +148,9 @@ def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") ->
     if density.coordinates.size == 0:
         return _none(joint, density, n_chains)
     first, scale = starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
-    chains = begin(density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains), frame_of(joint))
+    chains = begin(
+        density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains), frame_of(joint), joint.jumps
+    )
     return _none(joint, density, n_chains)._replace(chains=warm_up(chains))
 
 
@@ -175,5 +177,7 @@ def restored(joint: Joint, kept: Mapping[str, np.ndarray] | str | Path) -> Draws
     keys = jax.random.wrap_key_data(jnp.asarray(arrays["keys"]))
     ones = np.ones(draws.n_chains)
     frame = frame_of(joint) if "away" in arrays else None
-    chains = Chains(density, ones, keys, arrays["last"], tuning, int(arrays["n_steps"]), frame, arrays.get("away"))
+    chains = Chains(
+        density, ones, keys, arrays["last"], tuning, int(arrays["n_steps"]), frame, arrays.get("away"), joint.jumps
+    )
     return draws._replace(chains=chains)

@@ -15,6 +15,8 @@ from crossfade.density.precision import in_float64
 from crossfade.types import Array
 
 PIECE = 128  # points at which values and gradients are taken at once
+STEP_SIZE = 0.05  # of the spread of a coordinate, over which steps are looked for
+FEWEST_STEPS = 0.04  # of such moves, that must cross one
 CHUNK = 1600  # points that are evaluated at once: one compiled shape
 
 
@@ -75,3 +77,23 @@ def undefined(density: Density, u: np.ndarray) -> tuple[float, str]:
     if not bad.any():
         return 0.0, ""
     return float(bad.mean()), density.coordinates.describe(points[np.argmax(bad)])
+
+
+@in_float64
+def steps(density: Density, u: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Those of the columns in which the log density has steps: it changes by more than its gradients say.
+
+    Between draws u [chain, draw, size] and points a twentieth of a spread beside them.
+    """
+    flat = u.reshape(-1, u.shape[2])
+    here = flat[np.random.default_rng(0).integers(len(flat), size=PIECE // 2)]
+    found = []
+    for column in columns:
+        there = here.copy()
+        there[:, column] += (width := STEP_SIZE * flat[:, column].std())
+        value, slope = values_and_slopes(density, np.concatenate([here, there]))
+        first, second = np.split(slope[:, column], 2)
+        missing = np.abs(np.subtract(*np.split(value, 2)) + width * (first + second) / 2)
+        if (missing > 0.05 + width * np.abs(second - first)).mean() > FEWEST_STEPS:
+            found.append(column)
+    return np.array(found, int)

@@ -23,6 +23,7 @@ SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
 DENSE = 256  # coordinates up to which the metric is a full matrix
 LONGEST = 256  # leapfrog steps of one trajectory, at most
 TARGET_ACCEPTANCE = 0.85
+N_JUMPS = 6  # Metropolis steps beside every trajectory, in coordinates where the density has steps
 SHORTEST = 2.2  # trajectory length in whitened coordinates: jittered down to 0.4 of it, a quarter turn on average
 
 # (u, tau) -> log density. A module, so that what it holds is an argument of the program; a posterior ignores tau.
@@ -86,6 +87,7 @@ class Chains(NamedTuple):
     n_steps: int = 0
     frame: Frame | None = None
     away: np.ndarray | None = None  # [size]: how far each coordinate is standardised, with a frame
+    jumps: np.ndarray | None = None  # coordinates in which the density has steps: they are moved by Metropolis
 
     def with_shorter_steps(self) -> Chains:
         """The same chains in steps of 0.6 times the size, for densities in which trajectories diverge."""
@@ -110,13 +112,20 @@ class Stretch(NamedTuple):
 
 
 @in_float64
-def begin(target: Target, starts: np.ndarray, scale: np.ndarray, keys: Array, frame: Frame | None = None) -> Chains:
+def begin(
+    target: Target,
+    starts: np.ndarray,
+    scale: np.ndarray,
+    keys: Array,
+    frame: Frame | None = None,
+    jumps: np.ndarray | None = None,
+) -> Chains:
     """Chains at `starts` [chain, size], in units of `scale` (a guess of the spread of each coordinate)."""
     if len(scale) <= DENSE:
         scale = np.diag(scale)
     tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), 0.1), SHORTEST)
     away = None if frame is None else np.zeros(starts.shape[1])
-    return Chains(target, np.ones(len(starts)), keys, starts, tuning, frame=frame, away=away)
+    return Chains(target, np.ones(len(starts)), keys, starts, tuning, frame=frame, away=away, jumps=jumps)
 
 
 @in_float64
@@ -139,6 +148,7 @@ def advance(
             (steps, _n_leapfrog(steps, min(tuning.length / mean_size, longest))),
             np.asarray(gain),
             None if chains.frame is None else (chains.frame, chains.away),
+            chains.jumps,
         )
         record = jax.tree.map(np.asarray, record)
         tuning = tuning._replace(step_size=np.asarray(step_size))
@@ -149,6 +159,22 @@ def advance(
         parts.append(Stretch(u, record["log_density"].T, record["divergent"].T, w, slope, n_leapfrog))
         chains = chains._replace(w=w[:, -1], tuning=tuning, n_steps=chains.n_steps + n_steps)
     return chains, Stretch.joined(parts)
+
+
+def _jumped(key: Array, z: Array, log_density: Callable[[Array], Array], jumps: Array) -> Array:
+    """N_JUMPS Metropolis steps in one coordinate each, of sizes from a hundredth of its spread to three times that."""
+
+    def jump(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+        z, height = carry
+        which, size, normal, uniform = jax.random.split(key, 4)
+        width = 10 ** jax.random.uniform(size, minval=-2.0, maxval=0.5)
+        there = z.at[jax.random.choice(which, jumps)].add(width * jax.random.normal(normal))
+        new = log_density(there)
+        accept = -jax.random.exponential(uniform) < jnp.where(jnp.isnan(new), -jnp.inf, new) - height
+        return (jnp.where(accept, there, z), jnp.where(accept, new, height)), None
+
+    (z, _), _ = jax.lax.scan(jump, (z, log_density(z)), jax.random.split(key, N_JUMPS))
+    return z
 
 
 def _n_leapfrog(steps: np.ndarray, most: float) -> np.ndarray:
@@ -167,12 +193,14 @@ def _segment(
     steps: tuple[Array, Array],
     gain: Array,
     frame: tuple[Frame, Array] | None,
+    jumps: Array | None,
 ) -> Any:
     """The one place where Hamiltonian steps are made: of posteriors, of rungs and of tempering."""
     from blackjax.mcmc import hmc  # slow to import, and needed only here
 
     kernel = hmc.build_kernel()
-    unit = jnp.ones(z.shape[1])
+    # HMC leaves the coordinates of `jumps` where they are, as if they were very heavy.
+    unit = jnp.ones(z.shape[1]) if jumps is None else jnp.ones(z.shape[1]).at[jumps].set(1e-20)
     shift, scale, step_size = tuning
     own = 0 if shift.ndim == 2 else None  # a shift and a scale for every chain, or one for all
 
@@ -193,7 +221,10 @@ def _segment(
 
         def move(key: Array, state: Any, size: Array, tau: Array, shift: Array, scale: Array) -> Any:
             key = jax.random.fold_in(key, index)
-            state, info = kernel(key, state, log_density(tau, shift, scale), size, unit, length)
+            at = log_density(tau, shift, scale)
+            state, info = kernel(key, state, at, size, unit, length)
+            if jumps is not None:
+                state = hmc.init(_jumped(jax.random.fold_in(key, 1), state.position, at, jumps), at)
             u, log_jacobian = place(state.position, shift, scale)
             record = {
                 "z": state.position,

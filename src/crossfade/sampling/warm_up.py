@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from crossfade.density.precision import in_float64
@@ -89,7 +91,8 @@ def standardised(chains: Chains, seen: Stretch) -> Chains | None:
     if np.abs(away - before).max() < 0.1:
         return None
     w, here = (chains.frame.moved(own, before, away) for own in (seen.w[:, half:].reshape(-1, size), chains.w))
-    tuning = Tuning(w.mean(axis=0), root_covariance(w, DENSE), chains.tuning.step_size, SHORTEST)
+    root = apart(w, chains.jumps, lambda own: root_covariance(w[:, own], DENSE))
+    tuning = Tuning(w.mean(axis=0), root, chains.tuning.step_size, SHORTEST)
     return chains._replace(w=here, tuning=tuning, away=away)
 
 
@@ -107,12 +110,26 @@ def metric_root(u: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return root @ vectors * np.maximum(values, 1e-20) ** -0.25
 
 
+def apart(w: np.ndarray, jumps: np.ndarray | None, root: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`root` of the coordinates that have gradients; those of `jumps` keep their own spread, apart from the others."""
+    rest = np.setdiff1d(np.arange(w.shape[1]), [] if jumps is None else jumps)
+    spread = np.maximum(w.std(axis=0), 1e-10)
+    part = root(rest) if len(rest) else spread[:0]
+    if part.ndim == 2:
+        scale = np.diag(spread)
+        scale[np.ix_(rest, rest)] = part
+        return scale
+    spread[rest] = part
+    return spread if len(rest) else np.diag(spread)
+
+
 def whiten(chains: Chains, seen: Stretch) -> Chains:
     """Coordinates whitened by the later half of the draws and gradients (in high dimension, by their variances)."""
     old, half, size = chains.tuning, seen.w.shape[1] // 2, seen.w.shape[2]
     w, slope = (own[:, half:].reshape(-1, size) for own in (seen.w, seen.slope))
     usable = np.isfinite(slope).all(axis=1)
-    shift, scale = w.mean(axis=0), metric_root(w[usable], slope[usable])
+    shift, w, slope = w.mean(axis=0), w[usable], slope[usable]
+    scale = apart(w, chains.jumps, lambda own: metric_root(w[:, own], slope[:, own]))
     spread = scale if scale.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", scale, scale))
     before = old.scale if old.scale.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", old.scale, old.scale))
     # the step size keeps its meaning in u where the units change: coordinates that shrink make it grow in z
