@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from crossfade.density.exchangeable import one_numbering
 from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import let_go
@@ -40,6 +41,7 @@ def compare(
     share: Share = None,
     draws: tuple[Any, Any] | None = None,
     discontinuous: Sequence[str] = (),
+    exchangeable: Sequence[str] = (),
     n_iter: int | None = None,
     kernel: KernelFn | None = None,
     n_chains: int | None = None,
@@ -52,8 +54,9 @@ def compare(
     The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
     `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
-    `discontinuous` names parameters in which a likelihood has steps, such as a change point. A line on the terminal
-    says how far it is (`progress=False`: nothing).
+    `discontinuous` names parameters in which a likelihood has steps, such as a change point; `exchangeable` those of
+    components whose numbering means nothing, such as the means, spreads and weights of a mixture.
+    A line on the terminal says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
     The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg, and a `kernel` (HMC
@@ -73,7 +76,7 @@ def compare(
         own = (None, None) if draws is None else draws
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
-        j1, j2 = _with_steps((j1, j2), discontinuous)
+        j1, j2 = _with_hints((j1, j2), discontinuous, exchangeable)
         wanted = asked(target_se, budget)
         result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
     else:
@@ -82,18 +85,18 @@ def compare(
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
 
 
-def _with_steps(joints: tuple[Joint, Joint], names: Sequence[str]) -> tuple[Joint, Joint]:
-    if isinstance(names, str):
-        names = [names]
-    for name in names:
-        if not any(name in joint.names for joint in joints):
-            known = tuple(dict.fromkeys(joints[0].names + joints[1].names))
-            raise CrossfadeError(f"discontinuous names {name!r}, which neither model has: they have {known}")
-    first, second = (
-        joint._replace(discontinuous=tuple(name for name in joint.names if name in {*names, *joint.discontinuous}))
-        for joint in joints
-    )
-    return first, second
+def _with_hints(joints: tuple[Joint, Joint], steps: Sequence[str], components: Sequence[str]) -> tuple[Joint, Joint]:
+    """With what the user, or the model, knows of parameters."""
+    known = tuple(dict.fromkeys(joints[0].names + joints[1].names))
+    for said, names in (("discontinuous", steps), ("exchangeable", components)):
+        for name in [names] if isinstance(names, str) else names:
+            if name not in known:
+                raise CrossfadeError(f"{said} names {name!r}, which neither model has: they have {known}")
+    found = []
+    for which, joint in zip(("M1", "M2"), joints, strict=True):
+        joint = one_numbering(joint, tuple(components) or joint.exchangeable, which)
+        found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
+    return found[0], found[1]
 
 
 def _by_default(

@@ -40,6 +40,7 @@ class Joint(NamedTuple):
     dims: dict[str, tuple[str, ...]] = {}  # the model's own names of dimensions, by parameter
     coords: dict[str, list[Any]] = {}  # labels along them, by dimension
     discontinuous: tuple[str, ...] = ()  # parameters in which the log density has steps
+    exchangeable: tuple[str, ...] = ()  # parameters with one entry for each component, in any order
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,6 +163,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         priors={name: describe(model.priors[name]) for name in model.names},
         model=model,
         dims=model.dims,
+        exchangeable=getattr(model.log_likelihood, "exchangeable", ()),  # a world may know
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
-from numpyro.distributions import constraints
 
 from crossfade.density.coordinates import Coordinates
 from crossfade.density.joint import Joint
@@ -77,21 +76,21 @@ def mismatch(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:
     (shape_1, support_1), (shape_2, support_2) = j1.places[name_1], j2.places[name_2]
     if shape_1 != shape_2:
         return f"it has shape {shape_1} in M1 and {shape_2} in M2"
-    if not eqx.tree_equal(_elementwise(support_1), _elementwise(support_2)):
+    if not eqx.tree_equal(elementwise(support_1), elementwise(support_2)):
         return f"its support is {_word(support_1)} in M1 and {_word(support_2)} in M2"
     return ""
 
 
-def _elementwise(support: Any) -> Any:
+def elementwise(support: Any) -> Any:
     """The support of one element, where elements do not depend on each other: a vector of reals is so many reals."""
-    while isinstance(support, type(constraints.real_vector)):
+    while hasattr(support, "base_constraint"):
         support = support.base_constraint
     return support
 
 
 def _some_elements(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:
     (shape_1, support_1), (shape_2, support_2) = j1.places[name_1], j2.places[name_2]
-    if shape_1 and shape_2 and eqx.tree_equal(_elementwise(support_1), _elementwise(support_2)):
+    if shape_1 and shape_2 and eqx.tree_equal(elementwise(support_1), elementwise(support_2)):
         return f', or share some elements: share={{"{name_1}": ("{name_2}", [0, 1], [0, 2])}}'
     return ""
 

@@ -80,6 +80,11 @@ class MixtureLikelihood(eqx.Module):
     n_components: int = eqx.field(static=True)
     summed: bool = eqx.field(static=True, default=False)
 
+    @property
+    def exchangeable(self) -> tuple[str, ...]:
+        """The components may be renumbered, unless there are allocations to them."""
+        return tuple(f"{name}_{self.n_components}" for name in ("mean", "precision", "weight")) if self.summed else ()
+
     def __call__(self, theta: Theta) -> Array:
         k = self.n_components
         values = _log_normal(self.y, theta[f"mean_{k}"], theta[f"precision_{k}"])
