@@ -1,80 +1,93 @@
-"""Our pooled HMC beside BlackJAX's window adaptation + NUTS, on the same densities: compilation, CPU, effective draws.
+"""Our chains beside NumPyro's NUTS and nutpie on the same models: effective draws per CPU second, compilation apart.
 
-python benchmarks/samplers.py
+python benchmarks/samplers.py [name ...]     (nutpie only if it is installed; it takes PyMC models)
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from importlib.util import find_spec
 
-import blackjax
 import jax
 import numpy as np
+import numpyro
+from hard_pairs import IN_NUMPYRO
+from hard_pairs_latent import slopes_pymc
 
-from crossfade.analysis.mixing import mixing
+import crossfade
+from crossfade.analysis.mixing import Mixing, mixing
 from crossfade.density.joint import as_joint
 from crossfade.density.precision import float64
 from crossfade.sampling.draws import warmed
-from crossfade.sampling.starts import starts
-from crossfade.worlds.glm import logistic, mixed
 
-N_CHAINS, N_WARM, N_DRAWS = 32, 400, 400
+N_OURS, N_DRAWS = 32, 400
+N_NUTS, N_WARM, N_NUTS_DRAWS = 4, 500, 1000
 
 
-def timed(function):
-    """Seconds of the first call, and CPU seconds of the second."""
+def timed(function) -> tuple[float, float, Mixing]:
+    """Seconds of the first call, CPU seconds of the second, and how its draws [chain, draw, size] mix."""
     began = time.perf_counter()
     function(1)
-    first = time.perf_counter() - began
-    began = time.process_time()
+    first, began = time.perf_counter() - began, time.process_time()
     u = np.asarray(function(2))
     return first, time.process_time() - began, mixing(u)
 
 
-def ours(model):
-    joint = as_joint(model)
-    return lambda seed: warmed(joint, jax.random.key(seed), N_CHAINS).more(N_DRAWS).u
+def ours(joint):
+    return lambda seed: warmed(joint, jax.random.key(seed), N_OURS).more(N_DRAWS).u
 
 
-def nuts(model):
-    joint = as_joint(model)
-    density = joint.density
-
-    @jax.jit
-    def run(key, first):
-        warm = blackjax.window_adaptation(
-            blackjax.nuts, density, is_mass_matrix_diagonal=density.coordinates.size > 100
-        )
-
-        def chain(key, start):
-            adapt, sample = jax.random.split(key)
-            (state, parameters), _ = warm.run(adapt, start, N_WARM)
-            kernel = blackjax.nuts(density, **parameters)
-
-            def step(state, key):
-                state, _ = kernel.step(key, state)
-                return state, state.position
-
-            return jax.lax.scan(step, state, jax.random.split(sample, N_DRAWS))[1]
-
-        return jax.vmap(chain)(jax.random.split(key, N_CHAINS), first)
+def nuts(joint, model, *args):
+    kernel = numpyro.infer.NUTS(model, dense_mass=joint.coordinates.size <= 100, target_accept_prob=0.9)
+    chains = numpyro.infer.MCMC(
+        kernel, num_warmup=N_WARM, num_samples=N_NUTS_DRAWS, num_chains=N_NUTS, chain_method="vectorized",
+        progress_bar=False, jit_model_args=True,
+    )  # fmt: skip
 
     def call(seed):
-        first, _ = starts(joint, density, jax.random.key(seed), N_CHAINS, "M")
-        return run(jax.random.key(seed), first)
+        chains.run(jax.random.key(seed), *args)
+        return joint.coordinates.unconstrained(chains.get_samples(group_by_chain=True))
 
     return call
 
 
+def nutpie_draws(joint, model):
+    import nutpie
+
+    compiled = nutpie.compile_pymc_model(model)
+
+    def call(seed):
+        made = nutpie.sample(compiled, draws=N_NUTS_DRAWS, tune=N_WARM, chains=N_NUTS, seed=seed, progress_bar=False)
+        return joint.coordinates.unconstrained({name: made.posterior[name].values for name in joint.names})
+
+    return call
+
+
+def rows(name):
+    """The samplers of one model, M2 of the pair."""
+    if name == "slopes_pymc":
+        model = slopes_pymc()[1]
+        joint = as_joint(crossfade.from_pymc(model))
+        yield "crossfade", ours(joint), joint
+        if find_spec("nutpie"):
+            yield "nutpie", nutpie_draws(joint, model), joint
+        return
+    model, *args = IN_NUMPYRO[name]()[1]
+    said = {"factors": "likelihood"} if name == "survival" else {}
+    joint = as_joint(crossfade.from_numpyro(model, *args, **said))
+    yield "crossfade", ours(joint), joint
+    yield "NumPyro NUTS", nuts(joint, model, *args), joint
+
+
 if __name__ == "__main__":
-    print(f"{N_CHAINS} chains x {N_DRAWS} draws; ESS of the worst coordinate, CPU seconds of the whole second run")
+    print(f"{'model':22s} {'size':>4s} {'sampler':14s} first call  CPU s   R-hat  effective  per CPU s")
     with float64():
-        for name, model in (("Pima M2", logistic.pima()[1]), ("mixed, 100 groups", mixed.pair(100)[1])):
-            for label, make in (("pooled HMC", ours), ("window adaptation + NUTS", nuts)):
-                first, cpu, mixed_ = timed(make(model))
-                rate = mixed_.effective / cpu
+        for name in sys.argv[1:] or [*IN_NUMPYRO, "slopes_pymc"]:
+            for label, function, joint in rows(name):
+                first, cpu, mixed = timed(function)
                 print(
-                    f"{name:18s} {label:26s} first call {first:5.1f} s  CPU {cpu:6.2f} s  ESS {mixed_.effective:6.0f}  "
-                    f"R-hat {mixed_.r_hat:.3f}  ESS per CPU s {rate:8.0f}",
+                    f"{name:22s} {joint.coordinates.size:4d} {label:14s} {first:8.1f} s {cpu:7.2f} {mixed.r_hat:7.3f} "
+                    f"{mixed.effective:9.0f} {mixed.effective / cpu:9.0f}",
                     flush=True,
                 )
