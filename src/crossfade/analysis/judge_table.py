@@ -34,7 +34,7 @@ def of_table(legs: tuple[Leg, ...], summary: Summary) -> list[Finding]:
         # A coarse sum over rungs discredits itself, and a one-sided average its own tails: not the headline.
         coarse = estimator(other).order is not None and legs[0].forward.equilibrium
         one_sided = estimator(name).two_sided and not estimator(other).two_sided
-        if coarse or one_sided or abs(difference.value) <= headline.error / 2:
+        if coarse or one_sided or abs(difference.value) <= headline.error:  # smaller ones do no harm
             continue
         if chance(difference) < 2e-3:
             said = (
