@@ -28,6 +28,7 @@ ELSEWHERE_UNDEFINED = (0.05, 0.5)  # fraction of one model's draws at which the 
 ROUND_TRIPS = (40, 5)  # from posterior to prior and back: with fewer, not all pieces have been seen often enough
 SWEEP_DRAWS = 50  # independent draws in a sweep
 TABLE_OVERLAP = 0.03
+TABLE_R_HAT = 1.1  # the worst of all rungs: of fifty, one is often above 1.05
 
 
 class Finding(NamedTuple):

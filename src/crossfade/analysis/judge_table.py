@@ -7,7 +7,7 @@ import numpy as np
 from crossfade.analysis.diagnostics import acceptance_by_tau, discretisation, independent_draws, weakest_overlap
 from crossfade.analysis.errors import replicates_of
 from crossfade.analysis.estimators import estimator, work
-from crossfade.analysis.judge import R_HAT, SWEEP_DRAWS, TABLE_OVERLAP, Finding, chance, level, sigmas
+from crossfade.analysis.judge import SWEEP_DRAWS, TABLE_OVERLAP, TABLE_R_HAT, Finding, chance, level, sigmas
 from crossfade.analysis.mixing import mixing_at
 from crossfade.analysis.summary import HYSTERESIS, Summary
 from crossfade.types import Leg
@@ -81,7 +81,7 @@ def _of_leg(leg: Leg, name: str) -> list[Finding]:
             said = f"{leg.name}: rungs {low:.3g} and {high:.3g} barely overlap ({shared:.2g} of 0.5). Add rungs."
             found.append(Finding(1, said))
     r_hats = np.array([mixing_at(trace, t).r_hat for t in np.unique(trace.tau)])
-    if level(worst := float(r_hats.max()), R_HAT):
+    if not (worst := float(r_hats.max())) < TABLE_R_HAT:
         where = np.unique(trace.tau)[np.argmax(r_hats)]
         said = f"{leg.name}: the chains do not agree (R-hat {worst:.2f} at tau = {where:.3g}). Raise n_iter."
         found.append(Finding(1, said))
