@@ -1,4 +1,4 @@
-"""Compiled programs of tests gone by are let go, as between comparisons."""
+"""For all tests: compiled programs of tests gone by are let go, as between comparisons; double precision on demand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from crossfade.density.precision import float64
 from crossfade.density.programs import let_go
 
 EVERY = 5  # tests: counting takes some milliseconds
@@ -17,3 +18,9 @@ def programs_are_let_go():
     yield
     if next(number) % EVERY == 0:
         let_go()
+
+
+@pytest.fixture
+def double_precision():
+    with float64():
+        yield

@@ -16,3 +16,9 @@ class Likelihood(eqx.Module):
 
     def __call__(self, theta):
         return self.function(theta, self.data)
+
+
+@eqx.filter_jit
+def evaluate(function, *args):
+    """Compiled, so that models that differ in data alone share the program."""
+    return function(*args)

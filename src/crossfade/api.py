@@ -88,13 +88,14 @@ def compare(
 def _with_hints(joints: tuple[Joint, Joint], steps: Sequence[str], components: Sequence[str]) -> tuple[Joint, Joint]:
     """With what the user, or the model, knows of parameters."""
     known = tuple(dict.fromkeys(joints[0].names + joints[1].names))
+    steps, components = ((names,) if isinstance(names, str) else tuple(names) for names in (steps, components))
     for said, names in (("discontinuous", steps), ("exchangeable", components)):
-        for name in [names] if isinstance(names, str) else names:
+        for name in names:
             if name not in known:
                 raise CrossfadeError(f"{said} names {name!r}, which neither model has: they have {known}")
     found = []
     for which, joint in zip(("M1", "M2"), joints, strict=True):
-        joint = one_numbering(joint, tuple(components) or joint.exchangeable, which)
+        joint = one_numbering(joint, components or joint.exchangeable, which)
         found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
     return found[0], found[1]
 

@@ -9,29 +9,20 @@ import numpy as np
 import pytest
 from assertions import rng
 from jax.scipy import stats as jstats
+from likelihoods import evaluate
 from numpyro.distributions import constraints
 from scipy import stats
 from scipy.special import gammaln
 
 from crossfade.bridges.log_joint import SUPPORTS, from_log_joint, from_numpy_log_joint
-from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 Y = np.array([0.3, -1.2, 2.5])
 COUNTS = np.array([2, 3, 4])
 EXAMPLE = {"mu": np.array([0.3, -1.0]), "sd": 1.5, "p": np.array([0.2, 0.3, 0.5])}
 SUPPORT = {"sd": "positive", "p": "simplex"}
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with float64():
-        yield
-
-
-@eqx.filter_jit
-def evaluate(function, *args):
-    return function(*args)
 
 
 def in_jax(theta):

@@ -7,6 +7,7 @@ import numpy as np
 import numpyro
 import pytest
 from assertions import rng
+from likelihoods import evaluate
 from numpyro import distributions as dist
 from numpyro.contrib.control_flow import scan
 from numpyro.handlers import block, condition, mask, reparam, scale
@@ -18,23 +19,13 @@ from crossfade.bridges.numpyro import from_numpyro
 from crossfade.data import load
 from crossfade.density.joint import as_joint
 from crossfade.density.model import describe, given
-from crossfade.density.precision import float64
 from crossfade.paths.path import named_sharing
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 Y = np.array([0.3, -1.2, 2.5, 0.7])
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with float64():
-        yield
-
-
-@eqx.filter_jit
-def evaluate(function, theta):
-    return function(theta)
 
 
 def log_joint(model, theta):

@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc as pm
 import pytest
 from assertions import rng
+from likelihoods import evaluate
 from numpyro.distributions import constraints
 from pymc.distributions import transforms
 from scipy import stats
@@ -18,23 +18,13 @@ from scipy.special import betaln
 import crossfade.bridges.pymc as bridge
 from crossfade.bridges.pymc import from_pymc
 from crossfade.data import load
-from crossfade.density.precision import float64
 from crossfade.types import CrossfadeError
 from crossfade.worlds.glm import logistic
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 Y = np.array([0.3, -1.2, 2.5, 0.7])
 GROUP = np.array([0, 0, 1, 1])
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with float64():
-        yield
-
-
-@eqx.filter_jit
-def evaluate(function, theta):
-    return function(theta)
 
 
 def log_joint(joint, theta):

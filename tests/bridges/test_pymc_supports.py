@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc as pm
 import pytest
 from assertions import assert_estimate, rng
+from likelihoods import evaluate
 from numpyro import distributions as dist
 from pymc.distributions import multivariate, transforms
 from scipy import special, stats
@@ -16,21 +16,11 @@ from scipy import special, stats
 from crossfade.bridges import tails
 from crossfade.bridges.packed import log_lkj_mass
 from crossfade.bridges.pymc import from_pymc
-from crossfade.density.precision import float64
 from crossfade.types import Estimate
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 Y = np.array([0.3, -1.2, 2.5])
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with float64():
-        yield
-
-
-@eqx.filter_jit
-def evaluate(function, theta):
-    return function(theta)
 
 
 def integral(joint, grids):

@@ -115,7 +115,7 @@ def test_ctrl_c_after_the_first_look_is_a_weak_answer(joints, monkeypatch):
 
 
 def test_ctrl_c_before_there_is_anything_says_what_is_missing(joints, monkeypatch):
-    def pressed(*_):
+    def pressed(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fitted, "_piloted", pressed)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from crossfade.analysis.judge import DIVERGENT
 from crossfade.analysis.mixing import mixing
 from crossfade.analysis.summary import Summary, summarise_halves
 from crossfade.density.precision import in_float64
@@ -41,8 +42,7 @@ MAX_RUNGS = 24
 KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
 N_GROUPS = 4  # of chains in each half, that are left out of the fits one after the other
 PILOT_SEGMENTS = 4  # of draws at a new rung
-N_SHORTER = 3  # times that steps at a new rung are shortened, because more than
-DIVERGENT = 0.001  # of its trajectories diverge
+N_SHORTER = 3  # times that steps at a new rung are shortened, because its trajectories diverge
 MOST_UNDEFINED = 0.5  # of the draws of one model, at which the other's density may be NaN
 
 
@@ -199,7 +199,7 @@ def with_rung(edge: Edge) -> Edge:
     empty = Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1]))
     rung = _extended(edge, empty, PILOT_SEGMENTS)
     for _ in range(N_SHORTER):
-        if rung.divergent <= DIVERGENT:
+        if rung.divergent <= DIVERGENT[0]:
             break
         assert empty.chains is not None
         empty = empty._replace(chains=(empty.chains[0].with_shorter_steps(), empty.chains[1].with_shorter_steps()))

@@ -5,6 +5,8 @@ A run in progress is data, and `step` is a pure function of it: whoever calls it
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +23,7 @@ from crossfade.analysis.judge import (
 )
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.analysis.summary import Summary
+from crossfade.density.coordinates import Density
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share
@@ -108,35 +111,34 @@ def begin(
 
 def due(run: Run) -> str:
     """What the next step does, in words."""
-    for k in (0, 1):
-        if run.draws[k] is None:
-            return f"warming up the chains of M{k + 1}"
-        if not run.pilots[k].settled:
-            return f"drawing from the posterior of M{k + 1}"
-    if run.edge is None:
-        return "fitting links to the draws"
-    if run.summary is not None:
-        return "drawing more from both posteriors"
-    if _wants_rung(run):
-        return f"overlap {min(run.edge.overlaps()):.2g}: putting rung {len(run.edge.rungs) - 1} between the posteriors"
-    return "computing the error"
+    return _next(run)[0]
 
 
 @in_float64
 def step(run: Run) -> Run:
     """The next thing that is due: warm up, draw, fit, put a rung between, look at the error, draw more."""
+    return _next(run)[1](run)
+
+
+def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
     for k in (0, 1):
         if run.draws[k] is None:
-            return _warmed(run, k)
+            return f"warming up the chains of M{k + 1}", partial(_warmed, k=k)
         if not run.pilots[k].settled:
-            return _piloted(run, k)
+            return f"drawing from the posterior of M{k + 1}", partial(_piloted, k=k)
     if run.edge is None:
-        return with_edge(run)
-    if run.summary is None and _wants_rung(run):
-        return run._replace(edge=with_rung(run.edge))
-    if run.summary is None:
-        return _looked_at(run)
-    return _grown(run)
+        return "fitting links to the draws", with_edge
+    if run.summary is not None:
+        return "drawing more from both posteriors", _grown
+    n_rungs = len(run.edge.rungs)
+    if n_rungs < MAX_RUNGS and (overlap := min(run.edge.overlaps())) < GOOD_OVERLAP:
+        return f"overlap {overlap:.2g}: putting rung {n_rungs - 1} between the posteriors", _with_rung
+    return "computing the error", _looked_at
+
+
+def _with_rung(run: Run) -> Run:
+    assert run.edge is not None
+    return run._replace(edge=with_rung(run.edge))
 
 
 def _replaced(pair: tuple[Any, Any], k: int, new: Any) -> tuple[Any, Any]:
@@ -145,16 +147,17 @@ def _replaced(pair: tuple[Any, Any], k: int, new: Any) -> tuple[Any, Any]:
 
 def _warmed(run: Run, k: int) -> Run:
     joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
+    density = joint.density
     if run.may_have_fewer and joint.places:
-        run = run._replace(n_chains=_affordable(run, joint), may_have_fewer=False)
-    return run._replace(draws=_replaced(run.draws, k, warmed(joint, key, run.n_chains, f"M{k + 1}")))
+        run = run._replace(n_chains=_affordable(run, joint, density), may_have_fewer=False)
+    return run._replace(draws=_replaced(run.draws, k, warmed(joint, key, run.n_chains, f"M{k + 1}", density)))
 
 
-def _affordable(run: Run, joint: Joint) -> int:
+def _affordable(run: Run, joint: Joint, density: Density) -> int:
     """Chains that both models can be warmed up with in good time."""
     if run.asked.seconds is None or (run.draws[0] is not None and run.draws[0].u.shape[2]):
         return run.n_chains
-    each, n_chains = N_GRADIENTS * seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), 8)), run.n_chains
+    each, n_chains = N_GRADIENTS * seconds_per_gradient(density, drawn(joint, jax.random.key(0), 8)), run.n_chains
     while n_chains > FEWEST and n_chains * each > EXPENSIVE * run.asked.seconds:
         n_chains //= 2
     return n_chains
@@ -222,11 +225,6 @@ def with_edge(run: Run) -> Run:
                 why = f"the chains of {which} stay in separate places (R-hat {mixed.r_hat:.2f} for {where})"
                 return run._replace(given_up=why, finished=True)
     return run._replace(edge=fitted(first, second, share=run.share, seed=run.seed))
-
-
-def _wants_rung(run: Run) -> bool:
-    assert run.edge is not None
-    return len(run.edge.rungs) < MAX_RUNGS and min(run.edge.overlaps()) < GOOD_OVERLAP
 
 
 def _looked_at(run: Run) -> Run:

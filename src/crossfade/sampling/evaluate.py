@@ -66,7 +66,7 @@ def _values(density: Density, u: Array) -> Array:
 def undefined(density: Density, u: np.ndarray) -> tuple[float, str]:
     """The share of points among draws u [chain, draw, size] at which the log density is NaN or +inf, and one by name.
 
-    The points are spread 1.1 times as wide as the draws: a draw plus half the difference of two others.
+    The points are spread 1.1 times as wide as the draws: a draw plus about a third of the difference of two others.
     """
     flat = u.reshape(-1, u.shape[2])
     random = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from crossfade.density.coordinates import Coordinates
 from crossfade.density.joint import Joint
 from crossfade.density.model import given
 from crossfade.density.precision import in_float64
+from crossfade.sampling.starts import spread
 from crossfade.types import Array, Theta
 
 LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
@@ -93,8 +94,7 @@ class Frame(eqx.Module):
         for name in self.priors:
             off, width = jax.tree.map(np.asarray, jax.vmap(partial(self._residual, name))(theta))
             # quantiles, since a few chains may be on their way still
-            spread = (np.quantile(off, 0.84, axis=0) - np.quantile(off, 0.16, axis=0)) / 2
-            share = (spread / np.median(width, axis=0)) ** 2
+            share = (spread(off) / np.median(width, axis=0)) ** 2
             if name in self.matrices:
                 share = np.full(share.shape, share.mean() > 0.5)
             away[self.coordinates.stretch(name)] = np.clip(np.nan_to_num(share), 0.0, 1.0).ravel()
