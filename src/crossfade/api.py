@@ -19,8 +19,8 @@ from crossfade.methods import fallback, fitted
 from crossfade.methods.answer import result_of
 from crossfade.methods.budget import asked
 from crossfade.methods.drive import drive
-from crossfade.methods.fitted import Run
-from crossfade.methods.progress import Say, chosen
+from crossfade.methods.progress import Say, chosen, duration
+from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.types import CrossfadeError, Result
@@ -107,15 +107,22 @@ def _by_default(
     joined = union(j1, j2, share)  # before any work: what cannot be shared as asked is an error
     may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
     run = fitted.begin((j1, j2), wanted, seed, n_chains=n_chains, share=share, draws=draws, may_give_up=may_give_up)
-    run = drive(run, say)
-    j1, j2 = run.joints
-    if not run.given_up:
-        result = result_of(run)
+    run = drive(run, say, began)
+    if run.given_up:
+        needed, spent = fallback.forecast(run.joints), time.perf_counter() - began
+        if wanted.seconds is not None and needed > wanted.seconds - spent:
+            why = f"{run.given_up}; tempering from the priors would need about {duration(spent + needed)}"
+            run = drive(run._replace(may_give_up=False, given_up="", finished=False), say, began)
+            result = result_of(run)
+            if result.verdict != "trustworthy":
+                result = result._replace(reasons=(*result.reasons, why))
+        else:
+            say(f"{run.given_up}: tempering from the priors instead, about {duration(needed)} for a first answer")
+            result = fallback.tempered(run.joints, wanted, seed, run.given_up, say, spent)
+            result = result._replace(sharing=joined.sharing)
     else:
-        say(f"{run.given_up}: tempering from the priors instead")
-        left = None if wanted.seconds is None else max(wanted.seconds - (time.perf_counter() - began), 10.0)
-        result = fallback.tempered((j1, j2), wanted._replace(seconds=left), seed, run.given_up, say)
-        result = result._replace(sharing=joined.sharing)
+        result = result_of(run)
+    j1, j2 = run.joints
     about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": [*j1.notes, *j2.notes]}
     return result._replace(about={**about, **result.about})
 

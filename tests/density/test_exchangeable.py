@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from crossfade.api import compare
-from crossfade.density.exchangeable import one_numbering
+from crossfade.density.exchangeable import found_numbering, one_numbering
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
@@ -32,6 +32,32 @@ def two(means=(0.0, 0.0)):
         return jax.scipy.special.logsumexp(parts, axis=0).sum()
 
     return Model({"mu": dist.Normal(np.array(means), 3.0).to_event(1)}, likelihood)
+
+
+def weighted(a=1.0):
+    """Two normals of known spread, and the chance of the first of them."""
+
+    def likelihood(p):
+        log_weight = jnp.log(jnp.array([p["w"], 1 - p["w"]]))
+        parts = dist.Normal(p["mu"][:, None], 0.7).log_prob(Y) + log_weight[:, None]
+        return jax.scipy.special.logsumexp(parts, axis=0).sum()
+
+    return Model({"w": dist.Beta(a, 1.0), "mu": dist.Normal(0.0, 3.0).expand([2]).to_event(1)}, likelihood)
+
+
+def truth_weighted():
+    """By a grid over both means and the weight, beside the one normal."""
+    grid, weights = np.linspace(-6, 6, 241), np.linspace(0, 1, 82)[1:-1]
+    step, prior = grid[1] - grid[0], stats.norm.logpdf(grid, 0, 3)
+    likely = stats.norm.pdf(Y[:, None], grid, 0.7)
+    each = [
+        logsumexp(np.log(w * likely[:, :, None] + (1 - w) * likely[:, None, :]).sum(axis=0) + prior[:, None] + prior)
+        for w in weights
+    ]
+    fine = np.linspace(-12, 12, 1201)
+    first = logsumexp(stats.norm.logpdf(fine, 0, 3) + stats.norm.logpdf(Y[:, None], fine, 2).sum(axis=0))
+    second = logsumexp(each) + 2 * np.log(step) + np.log(weights[1] - weights[0])
+    return float(second - first - np.log(fine[1] - fine[0]))
 
 
 def truth():
@@ -69,3 +95,38 @@ def test_our_own_mixtures_know_their_components():
         gained = float(there.log_joint(theta) - joint.log_joint(theta))
         assert gained == pytest.approx(np.log(6), abs=1e-9)
         assert one_numbering(as_joint(one()), ("mu",), "M1").places == as_joint(one()).places
+
+
+@pytest.mark.parametrize("said", [("w", "mu"), ()])
+def test_a_weight_is_turned_round_with_two_components(said):
+    """Named, or found when the chains do not meet."""
+    result = compare(one(), weighted(), exchangeable=said, target_se=0.02)
+    assert result.verdict == "trustworthy", result.reasons
+    assert_estimate(result.log_bayes_factor, truth_weighted(), max_error=0.02)
+    with pytest.raises(AssertionError):
+        assert_estimate(result.log_bayes_factor, truth_weighted() - np.log(2), max_error=0.02)
+    assert "2! numberings" in result.about["notes"][0]
+
+
+def test_draws_brought_along_are_put_in_order():
+    """As another sampler gives them: some chains in one numbering, some in the other."""
+    own = compare(one(), weighted(), exchangeable=["w", "mu"], target_se=0.02).draws[1]
+    turned = {"w": np.array(own["w"]), "mu": np.array(own["mu"])}
+    turned["w"][::2], turned["mu"][::2] = 1 - turned["w"][::2], turned["mu"][::2, :, ::-1]
+    result = compare(one(), weighted(), exchangeable=["w", "mu"], target_se=0.05, draws=(None, turned))
+    assert result.verdict == "trustworthy", result.reasons
+    assert_estimate(result.log_bayes_factor, truth_weighted(), max_error=0.05)
+
+
+def test_what_is_not_exchangeable_is_not_found():
+    with float64():
+        for model, names in (
+            (weighted(), ("mu", "w")),
+            (weighted(2.0), None),
+            (two((0.0, 1.0)), None),
+            (two(), ("mu",)),
+        ):
+            joint = as_joint(model)
+            at = [joint.start(jax.random.key(i)) for i in range(5)]
+            found = found_numbering(joint, at, "M1")
+            assert (None if found is None else found.numbered) == names

@@ -40,14 +40,14 @@ def test_separate_modes_are_tempered_from_the_prior(trap, result):
 def test_a_pair_in_pieces_is_handed_over_with_what_is_left_of_the_budget(trap, monkeypatch):
     seen = []
 
-    def stub(joints, asked, seed, why, say):
-        seen.append((asked, why))
+    def stub(joints, asked, seed, why, say, before):
+        seen.append((asked, why, before))
         empty = Estimate(0.1, 0.01, 15.0, "mbar")
         return Result(empty, "trustworthy", (), {}, {}, {}, (), Sharing((), (), ()), {"path": why})
 
     monkeypatch.setattr(fallback, "tempered", stub)
     found = compare(trap.m1, trap.m2, budget="5 min", n_chains=16)
-    assert 10 <= seen[0][0].seconds < 300 and seen[0][0].target_se == 0.05
+    assert seen[0][0] == Asked(0.05, 300.0) and 0 < seen[0][2] < 300
     assert "the chains of M1 stay in separate places (R-hat" in seen[0][1]
     assert found.about["method"] == "auto" and found.sharing.shared == ("mu",)
 
@@ -85,10 +85,28 @@ def test_steps_are_those_that_the_error_asks_for_and_the_budget_allows():
     summary = type("Summary", (), {"headline": Estimate(0.0, 0.1, 15.0)})
 
     def affordable(asked, spent=1.0):
-        return fallback._affordable(asked, summary, [passage] * 2, [run] * 2, spent)
+        return fallback._affordable(asked, summary, [passage] * 2, [run] * 2, spent, asked.seconds)
 
     assert affordable(Asked(0.08)) == (int(400 * (1.15 / 0.64 - 1)), "")
     assert affordable(Asked(0.001)) == (1200, "")  # at most four times as many at once
     assert affordable(Asked(0.001, seconds=2.0)) == (400, "")
     n, why = affordable(Asked(0.001, seconds=1.1))
     assert n == 0 and why == "the budget of 1.1 s is used up"
+
+
+def test_what_cannot_be_tempered_in_time_is_answered_along_the_fitted_path(trap, monkeypatch):
+    """With a verdict that says why it is not to be used, and how long tempering would take."""
+    monkeypatch.setattr(fallback, "forecast", lambda joints: 1e4)
+    found = compare(trap.m1, trap.m2, budget="2 min", n_chains=16)
+    assert found.verdict == "do not use" and any("would need about 2.8 h" in reason for reason in found.reasons)
+
+
+def test_ctrl_c_while_tempering(trap, monkeypatch):
+    joints = as_joint(trap.m1), as_joint(trap.m2)
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fallback, "tune", pressed)
+    with pytest.raises(KeyboardInterrupt, match=r"no answer yet: it was asked for, .*stopped by hand before"):
+        fallback.tempered(joints, Asked(0.05, 100.0), 0, "it was asked for", lambda words: None)

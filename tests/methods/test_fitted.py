@@ -13,7 +13,7 @@ from traps import galaxy
 
 from crossfade.api import compare, evidence
 from crossfade.density.joint import as_joint
-from crossfade.methods import answer, drive, fitted
+from crossfade.methods import answer, drive, fitted, pilot
 from crossfade.methods.budget import asked
 from crossfade.sampling import hmc
 from crossfade.types import CrossfadeError
@@ -118,7 +118,7 @@ def test_ctrl_c_before_there_is_anything_says_what_is_missing(joints, monkeypatc
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitted, "_piloted", pressed)
+    monkeypatch.setattr(pilot, "continued", pressed)
     with pytest.raises(KeyboardInterrupt, match=r"stopped by hand: .*Draws of M1 are missing"):
         drive.drive(begun(joints), lambda words: None)
 

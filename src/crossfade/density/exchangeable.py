@@ -6,7 +6,7 @@ order), times K!, is the integral over all of them, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import lgamma
 from typing import Any
 
@@ -23,7 +23,8 @@ from crossfade.density.sharing import elementwise
 from crossfade.types import Array, CrossfadeError, Theta
 
 POSITIVE = constraints.positive_ordered_vector
-N_TRIED = 5  # draws of the prior at which components are renumbered
+N_TRIED = 5  # places at which components are renumbered
+MOST = 10  # components that are looked for without being named
 
 
 class Sorted(eqx.Module):
@@ -33,8 +34,7 @@ class Sorted(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __call__(self, key: Array) -> Theta:
-        theta = self.start(key)
-        return _renumbered(theta, self.names, jnp.argsort(theta[self.names[0]]))
+        return in_order(self.start(key), self.names)
 
 
 class Times(eqx.Module):
@@ -51,22 +51,55 @@ class Times(eqx.Module):
 def one_numbering(joint: Joint, names: Sequence[str], which: str) -> Joint:
     """The model over one numbering of its components, with the same evidence; as it is if it has none of them."""
     own = tuple(name for name in names if name in joint.names)
-    if not own:
-        return joint
     shapes = {name: joint.places[name][0] for name in own}
     if not any(shapes.values()):  # one component
         return joint
-    sizes = {shape[0] if shape else 1 for shape in shapes.values()}
+    sizes = {shape[0] if shape else 2 if _is_chance(joint, name) else 1 for name, shape in shapes.items()}
     if len(sizes) > 1:
         raise CrossfadeError(f"exchangeable: {which} has {shapes}; give parameters with one entry per component")
     (n,) = sizes
-    first = _orderable(joint, own, which)
+    first = next((name for name in own if _can_be_ordered(joint, name)), None)
+    if first is None:
+        raise CrossfadeError(
+            f"exchangeable: none of {own} in {which} can be put in order; name one with a number per component on the "
+            "real or the positive line"
+        )
     own = (first, *(name for name in own if name != first))
-    _check_symmetric(joint, own, n, which)
-    log_factor = lgamma(n + 1)
-    support = constraints.ordered_vector if elementwise(joint.places[first][1]) is constraints.real else POSITIVE
-    places = {**joint.places, first: (joint.places[first][0], support)}
-    changed: dict[str, Any] = {"places": places, "start": Sorted(joint.start, own), "factors": None, "model": None}
+    if change := _change(joint, own, (joint.start(jax.random.key(i)) for i in range(N_TRIED))):
+        raise CrossfadeError(
+            f"exchangeable: renumbering {own} changes the log joint of {which} {change}; name all parameters of the "
+            "components, and give them equal priors"
+        )
+    return _numbered(joint, own, n, which)
+
+
+@in_float64
+def found_numbering(joint: Joint, at: list[Theta], which: str) -> Joint | None:
+    """The same for a model of which nobody said that it has exchangeable components, or nothing if it has none.
+
+    Every parameter with one entry for each of K components is renumbered at these places, where the posterior is.
+    """
+    for n in sorted({joint.places[name][0][0] for name in joint.names if _can_be_ordered(joint, name)}):
+        own = [name for name in joint.names if joint.places[name][0][:1] == (n,)]
+        chances = [name for name in joint.names if _is_chance(joint, name)] if n == 2 else []
+        own.sort(key=lambda name: not _can_be_ordered(joint, name))
+        for names in dict.fromkeys(((*own, *chances), tuple(own))):
+            if 2 <= n <= MOST and not _change(joint, names, at[:N_TRIED]):
+                return _numbered(joint, names, n, which)
+    return None
+
+
+def _numbered(joint: Joint, names: tuple[str, ...], n: int, which: str) -> Joint:
+    first, log_factor = names[0], lgamma(n + 1)
+    shape, support = joint.places[first]
+    support = constraints.ordered_vector if elementwise(support) is constraints.real else POSITIVE
+    changed: dict[str, Any] = {
+        "places": {**joint.places, first: (shape, support)},
+        "start": Sorted(joint.start, names),
+        "factors": None,
+        "model": None,
+        "numbered": names,
+    }
     if joint.whole is not None:
         changed["whole"] = Times(fresh(joint.whole), log_factor)
     if joint.log_prior is not None:
@@ -75,30 +108,44 @@ def one_numbering(joint: Joint, names: Sequence[str], which: str) -> Joint:
     return joint._replace(**changed, notes=(*joint.notes, note))
 
 
-def _orderable(joint: Joint, names: tuple[str, ...], which: str) -> str:
-    """The first parameter that can be put in order: one number per component, on the real or the positive line."""
-    for name in names:
-        shape, support = joint.places[name]
-        if len(shape) == 1 and elementwise(support) in (constraints.real, constraints.positive):
-            return name
-    raise CrossfadeError(
-        f"exchangeable: none of {names} in {which} can be put in order; name one with a number per component on the "
-        "real or the positive line"
-    )
+def _can_be_ordered(joint: Joint, name: str) -> bool:
+    """One number per component, on the real or the positive line."""
+    shape, support = joint.places[name]
+    return len(shape) == 1 and elementwise(support) in (constraints.real, constraints.positive)
+
+
+def _is_chance(joint: Joint, name: str) -> bool:
+    """A number between 0 and 1: the weight of the first of two components, perhaps."""
+    shape, support = joint.places[name]
+    bounds = [getattr(support, side, np.nan) for side in ("lower_bound", "upper_bound")]
+    return shape == () and np.array_equal(bounds, [0, 1])
+
+
+def in_order(theta: Theta, names: tuple[str, ...]) -> Theta:
+    """Parameters [..., component, ...] renumbered so that the first is in rising order."""
+    return _renumbered(theta, names, jnp.argsort(jnp.asarray(theta[names[0]]), axis=-1))
 
 
 def _renumbered(theta: Theta, names: tuple[str, ...], order: Any) -> Theta:
-    return {name: value[order] if name in names else value for name, value in theta.items()}
+    """`order` is [..., component]; a single number is the weight of the first of two components."""
+    order = jnp.asarray(order)
+
+    def own(value: Array) -> Array:
+        value, ahead = jnp.asarray(value), order.ndim - 1
+        if value.ndim == ahead:
+            return jnp.where(order[..., 0] == 1, 1 - value, value)
+        index = order.reshape(order.shape + (1,) * (value.ndim - order.ndim))
+        return jnp.take_along_axis(value, index, axis=ahead)
+
+    return {name: own(value) if name in names else value for name, value in theta.items()}
 
 
-def _check_symmetric(joint: Joint, names: tuple[str, ...], n: int, which: str) -> None:
-    log_joint, random = joint.log_joint, np.random.default_rng(0)
-    for i in range(N_TRIED):
-        theta = joint.start(jax.random.key(i))
-        there = _renumbered(theta, names, random.permutation(n))
+def _change(joint: Joint, names: tuple[str, ...], at: Iterable[Theta]) -> str:
+    """What renumbering does to the log joint at some of these places, or nothing if it does nothing."""
+    log_joint, n = joint.log_joint, joint.places[names[0]][0][0]
+    for i, theta in enumerate(at):
+        there = _renumbered(theta, names, np.roll(np.arange(n), i + 1) if i % n < n - 1 else np.arange(n)[::-1])
         before, after = float(log_joint(theta)), float(log_joint(there))
-        if not np.isclose(before, after, rtol=1e-6, atol=1e-6) and not (np.isnan(before) or before == after):
-            raise CrossfadeError(
-                f"exchangeable: renumbering {names} changes the log joint of {which} from {before:.6g} to {after:.6g}; "
-                "name all parameters of the components, and give them equal priors"
-            )
+        if not np.isclose(before, after, rtol=1e-6, atol=1e-6, equal_nan=True):
+            return f"from {before:.6g} to {after:.6g}"
+    return ""

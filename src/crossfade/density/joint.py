@@ -41,6 +41,7 @@ class Joint(NamedTuple):
     coords: dict[str, list[Any]] = {}  # labels along them, by dimension
     discontinuous: tuple[str, ...] = ()  # parameters in which the log density has steps
     exchangeable: tuple[str, ...] = ()  # parameters with one entry for each component, in any order
+    numbered: tuple[str, ...] = ()  # those that are sampled in one order, of the first of them
 
     @property
     def names(self) -> tuple[str, ...]:

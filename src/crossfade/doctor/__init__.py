@@ -18,8 +18,9 @@ from crossfade.doctor.finding import BOTH, Checkup, Finding, guarded, reason
 from crossfade.doctor.mass import prior_mass
 from crossfade.doctor.numbers import finite, gradients, points
 from crossfade.doctor.runs import cross_check, placebo, placebo_test
-from crossfade.methods.fitted import MANY, PILOT
+from crossfade.methods.fitted import MANY
 from crossfade.methods.progress import Say, chosen
+from crossfade.methods.run import PILOT
 from crossfade.sampling.draws import Draws, warmed
 from crossfade.sampling.starts import N_CANDIDATES, drawn
 from crossfade.sampling.user_draws import brought

@@ -16,7 +16,8 @@ from crossfade.analysis.judge import (
 )
 from crossfade.analysis.mixing import NOTHING_AGAINST, mixing
 from crossfade.methods.edge import Edge
-from crossfade.methods.fitted import Run, undefined_among
+from crossfade.methods.pilot import undefined_among
+from crossfade.methods.run import Run
 from crossfade.sampling.draws import Draws
 from crossfade.types import Result
 

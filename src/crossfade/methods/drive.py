@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossfade.methods.fitted import Run, due, ended, step, with_edge
+from crossfade.methods.fitted import due, ended, step, with_edge
 from crossfade.methods.progress import Say, duration
+from crossfade.methods.run import Run
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.types import CrossfadeError
@@ -16,9 +17,9 @@ from crossfade.types import CrossfadeError
 REFITS = 5.0  # times a first look at the error, that the last one takes
 
 
-def drive(run: Run, say: Say) -> Run:
-    """Call `step` until it has finished, the time is used up, or somebody presses Ctrl-C."""
-    pace = Pace(time.perf_counter(), run.asked.seconds or np.inf)
+def drive(run: Run, say: Say, began: float | None = None) -> Run:
+    """Call `step` until it has finished, the time since it began is used up, or somebody presses Ctrl-C."""
+    pace = Pace(time.perf_counter() if began is None else began, run.asked.seconds or np.inf)
     while not run.finished:
         say(pace.line(run))
         before = time.perf_counter()

@@ -15,20 +15,43 @@ from crossfade.density.precision import in_float64
 from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.progress import Say, duration
 from crossfade.sampling.clock import OutOfTime, until
-from crossfade.sampling.evaluate import undefined
-from crossfade.sampling.tempering import Passage, Tempered, advance, begin, trace_of, tune
+from crossfade.sampling.evaluate import seconds_per_gradient, undefined
+from crossfade.sampling.starts import drawn
+from crossfade.sampling.tempering import (
+    LEAPFROGS,
+    N_RUNGS,
+    N_TUNING,
+    Passage,
+    Tempered,
+    advance,
+    begin,
+    trace_of,
+    tune,
+)
 from crossfade.types import CrossfadeError, Leg, Result, Sharing
 
 PILOT = 400  # steps of every rung
 MOST = 2**25  # numbers in MBAR's matrix, draws x rungs: a quarter of a gigabyte, several times
 N_REPLICATES = 16
+LEAST = 10.0  # seconds that it may take, whatever was spent before
 
 
 @in_float64
-def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Say) -> Result:
-    """Both evidences until their difference has the asked error, or nothing more can be spent; with a verdict."""
+def forecast(joints: tuple[Joint, Joint]) -> float:
+    """Seconds until tempering has tuned itself and given its first answer, compilation aside."""
+    n_chains, n_steps = N_REPLICATES * N_RUNGS, PILOT + N_TUNING
+    each = [seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), 8)) for joint in joints]
+    return sum(each) * n_chains * n_steps * LEAPFROGS / 2
+
+
+@in_float64
+def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Say, before: float = 0.0) -> Result:
+    """Both evidences until their difference has the asked error, or nothing more can be spent; with a verdict.
+
+    `before` is what was spent of the time already.
+    """
     began = time.perf_counter()
-    seconds = np.inf if asked.seconds is None else asked.seconds
+    seconds = np.inf if asked.seconds is None else max(asked.seconds - before, LEAST)
     key = jax.random.fold_in(jax.random.key(seed), 99)
     runs: list[Tempered] = []
     seen: list[Passage] = []
@@ -43,19 +66,22 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
                 summary = summarise(legs, "mbar")
                 if summary.headline.error <= asked.target_se:
                     break
-                n_steps, stopped = _affordable(asked, summary, seen, runs, time.perf_counter() - began)
+                spent = time.perf_counter() - began
+                n_steps, stopped = _affordable(asked, summary, seen, runs, spent, seconds)
                 said = f"log Bayes factor {summary.headline.value:.3g} +- {summary.headline.error:.2g}"
-                left = (time.perf_counter() - began) * n_steps / seen[0].log_likelihood.shape[2]
+                left = spent * n_steps / seen[0].log_likelihood.shape[2]
                 say(f"tempering from the priors | {said} so far | about {duration(left)} left")
-    except OutOfTime:
-        stopped = f"the budget of {asked.seconds:g} s is used up"
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        by_hand = isinstance(stop, KeyboardInterrupt)
+        stopped = "it was stopped by hand" if by_hand else f"the budget of {asked.seconds:g} s is used up"
         if summary is None:
             spent = time.perf_counter() - began
-            raise CrossfadeError(
+            said = (
                 f"there is no answer yet: {why}, so both models must be tempered from their priors, and {stopped} "
-                f"before that had given one. Give it about {duration(4 * spent)}, or write the models so that "
+                f"before that had given one. Give it about {duration(before + 4 * spent)}, or write the models so that "
                 "their posteriors are in one piece"
-            ) from None
+            )
+            raise (KeyboardInterrupt if by_hand else CrossfadeError)(said) from None
     say("")
     assert summary is not None
     return _result(joints, asked, why, legs, summary, seen, stopped)
@@ -75,14 +101,14 @@ def _longer(
 
 
 def _affordable(
-    asked: Asked, summary: Summary, passages: list[Passage], runs: list[Tempered], spent: float
+    asked: Asked, summary: Summary, passages: list[Passage], runs: list[Tempered], spent: float, seconds: float
 ) -> tuple[int, str]:
     """Steps that the error asks for and the budget allows, or why there are none."""
     n_now = passages[0].log_likelihood.shape[2]
     n_more = n_now * (min(1.15 * (summary.headline.error / asked.target_se) ** 2, GROWTH) - 1)
     limits = {"more draws would not fit into memory": MOST / N_REPLICATES / max(len(r.tau) for r in runs) ** 2 - n_now}
     if asked.seconds is not None:
-        limits[f"the budget of {asked.seconds:g} s is used up"] = n_now * (asked.seconds / spent - 1)
+        limits[f"the budget of {asked.seconds:g} s is used up"] = n_now * (seconds / spent - 1)
     if asked.max_draws is not None:
         said = f"the budget of {asked.max_draws:,} draws per rung is used up"
         limits[said] = asked.max_draws / N_REPLICATES - n_now

@@ -7,76 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 
-from crossfade.analysis.judge import (
-    DIVERGENT,
-    EFFECTIVE,
-    R_HAT,
-    UNDEFINED,
-    level,
-    of_ratios,
-    undefined_words,
-)
-from crossfade.analysis.mixing import mixing, plain_r_hat
-from crossfade.analysis.summary import Summary
-from crossfade.density.coordinates import Density
+from crossfade.analysis.judge import EFFECTIVE, R_HAT, level, of_ratios
+from crossfade.analysis.mixing import mixing
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share
+from crossfade.methods import pilot
 from crossfade.methods.budget import GROWTH, Asked
-from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, Edge, fitted, grown, with_rung
+from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, fitted, grown, with_rung
+from crossfade.methods.run import PILOT, Pilot, Run
 from crossfade.methods.rung import allocate
-from crossfade.sampling.draws import Draws, warmed
-from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
 from crossfade.sampling.hmc import SEGMENT
-from crossfade.sampling.starts import drawn
 from crossfade.sampling.user_draws import brought
 from crossfade.types import CrossfadeError
 
-PILOT = 4 * SEGMENT  # draws per chain before anything is decided
-N_PILOTS = 4  # times that the first draws are thrown away, at most
-SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 LONGER = 4  # times that a run whose error is small enough is doubled, because its chains are not yet good enough
 MANY = 200  # coordinates above which half as many chains share the cost of warming up
-
-EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
-N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
-FEWEST = 8  # chains
-N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
-
-
-class Pilot(NamedTuple):
-    """The first draws of a model: how many are wanted, how often they were thrown away, whether they may stay."""
-
-    n_draws: int = PILOT
-    n_before: int = 0
-    settled: bool = False
-
-
-class Run(NamedTuple):
-    """A run in progress: plain data, and what is wanted of it."""
-
-    joints: tuple[Joint, Joint]
-    asked: Asked
-    seed: int
-    n_chains: int
-    share: Share = None
-    may_have_fewer: bool = False  # chains than that, if the models are expensive
-    may_give_up: bool = False  # leave pairs to another method whose posteriors are in pieces or far apart
-    draws: tuple[Draws | None, Draws | None] = (None, None)
-    pilots: tuple[Pilot, Pilot] = (Pilot(), Pilot())
-    edge: Edge | None = None
-    summary: Summary | None = None  # of the edge as it is
-    error_before: float = np.inf  # before the last draws were added
-    n_longer: int = 0
-    room: float = np.inf  # draws per chain that the time still allows
-    given_up: str = ""  # why this method does not fit the pair
-    stopped: str = ""  # why the run ended, if not because the asked error was reached
-    finished: bool = False
 
 
 def begin(
@@ -123,9 +73,9 @@ def step(run: Run) -> Run:
 def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
     for k in (0, 1):
         if run.draws[k] is None:
-            return f"warming up the chains of M{k + 1}", partial(_warmed, k=k)
+            return f"warming up the chains of M{k + 1}", partial(pilot.begun, k=k)
         if not run.pilots[k].settled:
-            return f"drawing from the posterior of M{k + 1}", partial(_piloted, k=k)
+            return f"drawing from the posterior of M{k + 1}", partial(pilot.continued, k=k)
     if run.edge is None:
         return "fitting links to the draws", with_edge
     if run.summary is not None:
@@ -139,79 +89,6 @@ def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
 def _with_rung(run: Run) -> Run:
     assert run.edge is not None
     return run._replace(edge=with_rung(run.edge))
-
-
-def _replaced(pair: tuple[Any, Any], k: int, new: Any) -> tuple[Any, Any]:
-    return (new, pair[1]) if k == 0 else (pair[0], new)
-
-
-def _warmed(run: Run, k: int) -> Run:
-    joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
-    density = joint.density
-    if run.may_have_fewer and joint.places:
-        run = run._replace(n_chains=_affordable(run, joint, density), may_have_fewer=False)
-    return run._replace(draws=_replaced(run.draws, k, warmed(joint, key, run.n_chains, f"M{k + 1}", density)))
-
-
-def _affordable(run: Run, joint: Joint, density: Density) -> int:
-    """Chains that both models can be warmed up with in good time."""
-    if run.asked.seconds is None or (run.draws[0] is not None and run.draws[0].u.shape[2]):
-        return run.n_chains
-    each, n_chains = N_GRADIENTS * seconds_per_gradient(density, drawn(joint, jax.random.key(0), 8)), run.n_chains
-    while n_chains > FEWEST and n_chains * each > EXPENSIVE * run.asked.seconds:
-        n_chains //= 2
-    return n_chains
-
-
-def _piloted(run: Run, k: int) -> Run:
-    """Some more of the first draws; where trajectories diverge or chains are slow they start again.
-
-    In shorter steps, or for longer; the draws so far are thrown away, so that none are of chains that had not settled.
-    """
-    draws, pilot = run.draws[k], run.pilots[k]
-    assert draws is not None
-    if draws.n_draws < pilot.n_draws:
-        return run._replace(draws=_replaced(run.draws, k, draws.more(SEGMENT)))
-    diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
-    slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
-    if (diverges or slow) and pilot.n_before < N_PILOTS:
-        draws = (draws.with_shorter_steps() if diverges else draws).emptied()
-        pilot = Pilot(pilot.n_draws * (2 if slow else 1), pilot.n_before + 1)
-    else:
-        if (again := _with_steps(run, k)) is not None:
-            return again
-        share, where = undefined_among(draws)
-        if share > UNDEFINED[1]:
-            raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
-        pilot = pilot._replace(settled=True)
-    return run._replace(draws=_replaced(run.draws, k, draws), pilots=_replaced(run.pilots, k, pilot))
-
-
-def _with_steps(run: Run, k: int) -> Run | None:
-    """A fresh start for a model that mixes badly in parameters in which its density turns out to have steps."""
-    draws, joint = run.draws[k], run.joints[k]
-    assert draws is not None
-    r_hat = np.atleast_1d(plain_r_hat(draws.u))
-    if draws.chains is None or joint.discontinuous or not r_hat.size or r_hat.max() < R_HAT[0]:
-        return None
-    worst = np.argsort(-r_hat)[:N_LOOKED_AT]
-    columns = steps(draws.density, draws.u, worst)
-    if not len(columns):
-        return None
-    where = draws.coordinates
-    names = tuple(name for name in joint.names if np.isin(where.stretch(name), columns).any())
-    said = f"the log density of M{k + 1} has steps in {', '.join(names)}, moved there by Metropolis steps"
-    joint = joint._replace(discontinuous=names, notes=(*joint.notes, said))
-    return run._replace(
-        joints=_replaced(run.joints, k, joint),
-        draws=_replaced(run.draws, k, None),
-        pilots=_replaced(run.pilots, k, Pilot()),
-    )
-
-
-def undefined_among(draws: Draws) -> tuple[float, str]:
-    """Of chains that never came near such a place, nothing: their trajectories would have diverged."""
-    return undefined(draws.density, draws.u) if draws.divergent.any() else (0.0, "")
 
 
 def with_edge(run: Run) -> Run:
@@ -250,7 +127,7 @@ def _chains_are_short(run: Run) -> bool:
     mixed = [mixing(draws.as_made) for draws in run.edge.draws if draws.can_grow]
     levels = [max(level(own.r_hat, R_HAT), level(own.effective, EFFECTIVE)) for own in mixed]
     levels += [finding.level for finding in of_ratios(run.edge.legs)]
-    return any(levels) and max(own.r_hat for own in mixed) < SEPARATE if mixed else False
+    return any(levels) and max(own.r_hat for own in mixed) < pilot.SEPARATE if mixed else False
 
 
 def _grown(run: Run) -> Run:

@@ -24,6 +24,8 @@ from crossfade.types import Array, Trace
 LEAPFROGS = 10  # at most, between two swaps
 N_RUNGS = 16  # before their number is measured
 MOST_RUNGS = 48
+TUNING = (50, 50, 100, 200, 400)  # steps of each round of tuning
+N_TUNING = sum(TUNING)
 
 
 class Tempered(NamedTuple):
@@ -88,18 +90,18 @@ def begin(joint: Joint, key: Array, n_replicates: int) -> Tempered:
 
 
 @in_float64
-def tune(run: Tempered, n_rounds: int = 5) -> Tempered:
+def tune(run: Tempered) -> Tempered:
     """Rounds of growing length: spread and step size of every rung, rungs at equal steps of the barrier."""
-    for i in range(n_rounds):
-        run, seen = advance(run, 50 * 2 ** max(i - 1, 0), gain=0.1)
+    for i, n_steps in enumerate(TUNING):
+        run, seen = advance(run, n_steps, gain=0.1)
         recent = seen.u[:, :, seen.u.shape[2] // 2 :]
         scale = np.maximum(recent.std(axis=(0, 2)), 1e-8)  # [rung, size]
         by_rung = run.chains.tuning.step_size.reshape(run.n_replicates, -1)
         before = run.chains.tuning.scale.reshape(run.n_replicates, *scale.shape)[0]
         size = np.exp(np.log(by_rung).mean(axis=0)) * np.median(before / scale, axis=1)
         run = _tuned(run, scale, np.clip(size, 0.01, 1.0))
-        if 0 < i < n_rounds - 1:
-            run = _placed(run, seen.rejection, final=i == n_rounds - 2)
+        if 0 < i < len(TUNING) - 1:
+            run = _placed(run, seen.rejection, final=i == len(TUNING) - 2)
     return run
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from crossfade.density.exchangeable import in_order
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.sampling.draws import Draws
@@ -28,6 +29,8 @@ def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
             chain, draw = np.argwhere(~np.isfinite(own))[0][:2]
             bad = "NaN" if np.isnan(own).any() else "infinite values"
             raise CrossfadeError(f"the draws of {name!r} for {which} hold {bad} (chain {chain}, draw {draw})")
+    if joint.numbered:
+        arrays = {name: np.asarray(own) for name, own in in_order(arrays, joint.numbered).items()}
     u = density.coordinates.unconstrained(arrays)
     if not np.isfinite(u).all():
         lost = density.coordinates.labels()[int(np.argwhere(~np.isfinite(u))[0][2])]

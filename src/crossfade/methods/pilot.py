@@ -1,0 +1,103 @@
+"""The first draws of one model: warm up, draw, and start again where chains diverge, are slow, or do not meet."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_words
+from crossfade.analysis.mixing import mixing, plain_r_hat
+from crossfade.density.coordinates import Density
+from crossfade.density.exchangeable import found_numbering
+from crossfade.density.joint import Joint
+from crossfade.methods.run import Pilot, Run
+from crossfade.sampling.draws import Draws, warmed
+from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
+from crossfade.sampling.hmc import SEGMENT
+from crossfade.sampling.starts import drawn
+from crossfade.types import CrossfadeError
+
+N_PILOTS = 4  # times that the first draws are thrown away, at most
+SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
+EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
+N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
+FEWEST = 8  # chains
+N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
+
+
+def begun(run: Run, k: int) -> Run:
+    joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
+    density = joint.density
+    if run.may_have_fewer and joint.places:
+        run = run._replace(n_chains=_affordable(run, joint, density), may_have_fewer=False)
+    return run.with_model(k, joint, warmed(joint, key, run.n_chains, f"M{k + 1}", density), run.pilots[k])
+
+
+def _affordable(run: Run, joint: Joint, density: Density) -> int:
+    """Chains that both models can be warmed up with in good time."""
+    if run.asked.seconds is None or (run.draws[0] is not None and run.draws[0].u.shape[2]):
+        return run.n_chains
+    each, n_chains = N_GRADIENTS * seconds_per_gradient(density, drawn(joint, jax.random.key(0), 8)), run.n_chains
+    while n_chains > FEWEST and n_chains * each > EXPENSIVE * run.asked.seconds:
+        n_chains //= 2
+    return n_chains
+
+
+def continued(run: Run, k: int) -> Run:
+    """Some more of the first draws; where trajectories diverge or chains are slow they start again.
+
+    In shorter steps, or for longer; the draws so far are thrown away, so that none are of chains that had not settled.
+    """
+    joint, draws, pilot = run.joints[k], run.draws[k], run.pilots[k]
+    assert draws is not None
+    if draws.n_draws < pilot.n_draws:
+        return run.with_model(k, joint, draws.more(SEGMENT), pilot)
+    if pilot.n_before == 0 and (again := _with_numbering(run, k)) is not None:
+        return again
+    diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
+    slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
+    if (diverges or slow) and pilot.n_before < N_PILOTS:
+        draws = (draws.with_shorter_steps() if diverges else draws).emptied()
+        pilot = Pilot(pilot.n_draws * (2 if slow else 1), pilot.n_before + 1)
+    else:
+        if (again := _with_steps(run, k)) is not None:
+            return again
+        share, where = undefined_among(draws)
+        if share > UNDEFINED[1]:
+            raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
+        pilot = pilot._replace(settled=True)
+    return run.with_model(k, joint, draws, pilot)
+
+
+def _with_steps(run: Run, k: int) -> Run | None:
+    """A fresh start for a model that mixes badly in parameters in which its density turns out to have steps."""
+    draws, joint = run.draws[k], run.joints[k]
+    assert draws is not None
+    r_hat = np.atleast_1d(plain_r_hat(draws.u))
+    if draws.chains is None or joint.discontinuous or not r_hat.size or r_hat.max() < R_HAT[0]:
+        return None
+    worst = np.argsort(-r_hat)[:N_LOOKED_AT]
+    columns = steps(draws.density, draws.u, worst)
+    if not len(columns):
+        return None
+    where = draws.coordinates
+    names = tuple(name for name in joint.names if np.isin(where.stretch(name), columns).any())
+    said = f"the log density of M{k + 1} has steps in {', '.join(names)}, moved there by Metropolis steps"
+    return run.with_model(k, joint._replace(discontinuous=names, notes=(*joint.notes, said)), None, Pilot())
+
+
+def _with_numbering(run: Run, k: int) -> Run | None:
+    """A fresh start for a model whose chains do not meet because its components can be numbered in several ways."""
+    draws, joint = run.draws[k], run.joints[k]
+    assert draws is not None
+    if draws.chains is None or joint.numbered or mixing(draws.u).r_hat < R_HAT[0]:
+        return None
+    last = draws.coordinates.constrained(draws.u[:, -1:])
+    at = [{name: value[i, 0] for name, value in last.items()} for i in range(draws.n_chains)]
+    found = found_numbering(joint, at, f"M{k + 1}")
+    return None if found is None else run.with_model(k, found, None, Pilot())
+
+
+def undefined_among(draws: Draws) -> tuple[float, str]:
+    """Of chains that never came near such a place, nothing: their trajectories would have diverged."""
+    return undefined(draws.density, draws.u) if draws.divergent.any() else (0.0, "")
