@@ -173,7 +173,7 @@ def _constraint(name: str, support: Support) -> Constraint:
 
 
 def _of_names(function: Callable[[Any], Any]) -> Callable[[Theta], Any]:
-    # Not a module if the function is none: plain functions are compiled anew for every comparison.
+    # Not a module if the function is none: plain functions are read again at every comparison.
     return OfArray(function) if isinstance(function, eqx.Module) else lambda theta: function(theta[ONLY])
 
 

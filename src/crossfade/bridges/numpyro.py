@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,65 +17,28 @@ from crossfade.bridges import sites
 from crossfade.bridges.factors import accepted, check_factors, trust
 from crossfade.bridges.sites import Program
 from crossfade.density.joint import Joint, as_joint
-from crossfade.density.model import Model, describe, log_density, total
+from crossfade.density.model import Model, conditional, describe, layers, log_density, total
 from crossfade.density.precision import in_float64
+from crossfade.density.traced import Traced, traced
 from crossfade.types import Array, CrossfadeError, Theta
 
 # What JAX raises where a value is needed that it does not have yet.
 NOT_TRACED = (jax.errors.JAXTypeError, jax.errors.NonConcreteBooleanIndexError)
 
 
-class SitePrior(eqx.Module):
-    """A site whose distribution the program makes of other parameters, or a fixed one with better words."""
+class Plated(eqx.Module):
+    """A prior without parents that a plate has wrapped, with the words of what is inside."""
 
-    source: Program | Distribution
-    name: str = eqx.field(static=True)  # in the program
-    words: str = eqx.field(static=True)
+    distribution: Distribution
 
     def __call__(self, theta: Theta) -> Distribution:
-        return self.source.distribution(self.name, theta) if isinstance(self.source, Program) else self.source
+        return self.distribution
 
     def __str__(self) -> str:
-        return self.words
-
-
-class SiteLikelihood(eqx.Module):
-    """The sum of the log densities of the observed sites, with their masks."""
-
-    program: Program
-    moving: tuple[str, ...] = eqx.field(static=True)  # sites whose support depends on the parameters
-
-    def __call__(self, theta: Theta) -> Array:
-        total = jnp.zeros(())
-        for name, site in self.program.run(theta).items():
-            if sites.is_observed(site):
-                log_prob = sites.log_prob(site)
-                if name in self.moving:  # outside, NumPyro's formulas give finite garbage
-                    log_prob = jnp.where(sites.inside(site), log_prob, -jnp.inf)
-                total += jnp.sum(log_prob)
-        return total
-
-
-class SitesPrior(eqx.Module):
-    """The log prior of sites that depend on each other step by step, so that none can be run without the others."""
-
-    program: Program
-    names: tuple[str, ...] = eqx.field(static=True)
-
-    def __call__(self, theta: Theta) -> Array:
-        found = self.program.run(theta)
-        return total([log_density(sites.whole(found[name]), name, theta) for name in self.names])
-
-
-class SitesDraw(eqx.Module):
-    """A draw of such a prior: the model is run, and its observed sites, whose values are given, tell it nothing."""
-
-    program: Program
-    names: tuple[str, ...] = eqx.field(static=True)
-
-    def __call__(self, key: Array) -> Theta:
-        found = self.program.run({}, key)
-        return {name: jnp.asarray(found[name]["value"], float) for name in self.names}
+        inner = layers(self.distribution)[-1]
+        words = describe(inner) if inner.arg_constraints else type(inner).__name__
+        shape = (*self.distribution.batch_shape, *self.distribution.event_shape)
+        return f"{words} of shape {shape}" if shape else words
 
 
 class Found(NamedTuple):
@@ -108,9 +72,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
     if found.factors:
         check_factors(model, args, kwargs, found.factors)
     parents = _parents(program, theta, observed)
-    moving = tuple(name for name in observed if parents[name])
     priors, data = _constants(program, theta, observed, parents)
-    likelihood = SiteLikelihood(program, moving)
+    likelihood = traced(_likelihood(program, tuple(name for name in observed if parents[name])), theta)
     notes = trust("the numpyro.factor", found.factors)
     responses = None if set(observed) == set(found.factors) else data
     if any(set(parents[name]) - set(list(theta)[:i]) for i, name in enumerate(theta)):
@@ -119,8 +82,24 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
     return as_joint(made)._replace(notes=notes) if notes else made
 
 
+def _likelihood(program: Program, moving: tuple[str, ...]) -> Callable[[Theta], Array]:
+    """The sum of the log densities of the observed sites, with their masks; `moving` have a support that moves."""
+
+    def log_likelihood(theta: Theta) -> Array:
+        total = jnp.zeros(())
+        for name, site in program.run(theta).items():
+            if sites.is_observed(site):
+                log_prob = sites.log_prob(site)
+                if name in moving:  # outside, NumPyro's formulas give finite garbage
+                    log_prob = jnp.where(sites.inside(site), log_prob, -jnp.inf)
+                total += jnp.sum(log_prob)
+        return total
+
+    return log_likelihood
+
+
 def _step_by_step(
-    found: Found, likelihood: SiteLikelihood, priors: dict[str, Any], data: np.ndarray | None, notes: tuple[str, ...]
+    found: Found, likelihood: Traced, priors: dict[str, Any], data: np.ndarray | None, notes: tuple[str, ...]
 ) -> Joint:
     """The joint of a model in which a site is drawn given its own last value (scan): its prior is known as a whole."""
     program, names = found.program, tuple(found.theta)
@@ -135,10 +114,20 @@ def _step_by_step(
             raise CrossfadeError(
                 f"the support of {name!r} depends on other parameters: write it as a fixed interval times a bound"
             )
+
+    def log_prior(theta: Theta) -> Array:
+        drawn = program.run(theta)
+        return total([log_density(sites.whole(drawn[name]), name, theta) for name in names])
+
+    def start(key: Array) -> Theta:
+        """The model is run, and its observed sites, whose values are given, tell it nothing."""
+        drawn = program.run({}, key)
+        return {name: jnp.asarray(drawn[name]["value"], float) for name in names}
+
     return Joint(
         {name: (tuple(found.theta[name].shape), first[name]) for name in names},
-        SitesDraw(program, names),
-        log_prior=SitesPrior(program, names),
+        traced(start, jax.random.key(0)),
+        log_prior=traced(log_prior, found.theta),
         log_likelihood=likelihood,
         data=data,
         notes=notes,
@@ -151,19 +140,18 @@ def _step_by_step(
 def _read(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], factors: bool) -> Found:
     """The program and the names of its sites.
 
-    Nothing is computed. A model that needs the values of its arguments (for the number of groups, say) gets them as
-    constants.
+    Nothing is computed. A model that needs the values of its arguments (for the number of groups, say) gets its whole
+    numbers as constants, and if it needs more, all.
     """
     given, layout = jax.tree.flatten((args, kwargs))
     # float32 widens to the same numbers; nothing more is lost on the way
     leaves = [leaf.astype(float) if _is_data(leaf, "f") else leaf for leaf in given]
-    arrays, rest = eqx.partition(leaves, _is_data)
     theta: Theta = {}
     observed: dict[str, bool] = {}  # and whether it is a factor
     dims: dict[str, tuple[str, ...]] = {}
 
-    def called(leaves: list[Any]) -> Any:
-        own, named = jax.tree.unflatten(layout, leaves)
+    def called(rest: list[Any], arrays: list[Any]) -> Any:
+        own, named = jax.tree.unflatten(layout, eqx.combine(arrays, rest))
         return model(*own, **named)
 
     def look(program: Program) -> None:
@@ -176,22 +164,22 @@ def _read(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                 if plates and len(plates) == len(theta[name].shape):  # they are all of its dimensions
                     dims[name] = tuple(str(plate.name) for plate in plates)
 
-    try:
-        program = Program(jax.tree.map(jnp.asarray, arrays), lambda arrays: called(eqx.combine(arrays, rest)))
-        jax.eval_shape(look, program)
-    except NOT_TRACED:
-        program = Program([], lambda _: called(leaves))
+    for kinds in ("fiub", "f", ""):
+        arrays, rest = eqx.partition(leaves, partial(_is_data, kinds=kinds))
+        program = Program(jax.tree.map(jnp.asarray, arrays), partial(called, rest))
         try:
             jax.eval_shape(look, program)
+            break
         except NOT_TRACED as error:
-            raise CrossfadeError(
-                f"the model cannot be traced by JAX ({str(error).splitlines()[0]}): it must not branch on the values "
-                "of its parameters or hand them to NumPy; use jax.numpy and jnp.where"
-            ) from error
+            if not kinds:
+                raise CrossfadeError(
+                    f"the model cannot be traced by JAX ({str(error).splitlines()[0]}): it must not branch on the "
+                    "values of its parameters or hand them to NumPy; use jax.numpy and jnp.where"
+                ) from error
     return Found(program, theta, tuple(observed), tuple(name for name in observed if observed[name]), dims)
 
 
-def _is_data(leaf: Any, kinds: str = "fiub") -> bool:
+def _is_data(leaf: Any, kinds: str) -> bool:
     return isinstance(leaf, np.ndarray | jax.Array) and leaf.dtype.kind in kinds
 
 
@@ -230,11 +218,11 @@ def _constants(
         found = program.run({name: jnp.ones(spec.shape) for name, spec in theta.items()})
         fixed = {}
         for name in (*theta, *observed):
-            layers = sites.layers(sites.whole(found[name]))
-            words[name] = type(layers[-1]).__name__
-            numpyros = all(type(layer).__module__.startswith("numpyro.") for layer in layers)
+            own = layers(sites.whole(found[name]))
+            words[name] = type(own[-1]).__name__
+            numpyros = all(type(layer).__module__.startswith("numpyro.") for layer in own)
             if name in theta and not parents[name] and numpyros:
-                fixed[name] = jax.tree.map(_plain, layers[0])
+                fixed[name] = jax.tree.map(_plain, own[0])
         seen = [found[name] for name in sorted(observed)]  # what two models must have in common, in one order
         return fixed, {s["name"]: (jnp.asarray(s["value"]), sites.kept(s), sites.inside(s)) for s in seen}
 
@@ -250,20 +238,17 @@ def _constants(
         if name in fixed:
             priors[name] = _prior(jax.tree.map(np.asarray, fixed[name]))
         else:
-            given = f", given {', '.join(parents[name])}" if parents[name] else ""
-            priors[name] = SitePrior(program, name, words[name] + given)
+            given = {parent: theta[parent] for parent in parents[name]}
+            said = f"{words[name]}, given {', '.join(given)}" if given else words[name]
+            priors[name] = conditional(partial(program.distribution, name), given, said)
     data = [np.ravel(np.asarray(value, float)[np.asarray(kept)]) for value, kept, _ in responses.values()]
     return priors, np.concatenate(data)
 
 
 def _prior(distribution: Distribution) -> Any:
     """The distribution itself, so that equal priors are equal; if a plate has wrapped it, with words of its own."""
-    inner = sites.layers(distribution)[-1]
-    if inner is distribution and distribution.arg_constraints:
-        return distribution
-    words = describe(inner) if inner.arg_constraints else type(inner).__name__
-    shape = (*distribution.batch_shape, *distribution.event_shape)
-    return SitePrior(distribution, "", f"{words} of shape {shape}" if shape else words)
+    plain = layers(distribution)[-1] is distribution and distribution.arg_constraints
+    return distribution if plain else Plated(distribution)
 
 
 def _plain(leaf: Any) -> Any:

@@ -20,6 +20,7 @@ from crossfade.bridges.log_joint import Around
 from crossfade.bridges.supports import Support, in_python, of_variable, without_sum_check
 from crossfade.density.joint import AnyOf, Joint
 from crossfade.density.precision import float64
+from crossfade.density.traced import traced
 from crossfade.types import Array, CrossfadeError, Theta
 
 N_STARTS = 256
@@ -61,13 +62,16 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
         start = _start(pymc, model, supports)
         shapes = {name: tuple(spec.shape) for name, spec in jax.eval_shape(start, jax.random.key(0)).items()}
         data = _data(model)
-    missing = [support.log_missing(shapes[name]) for name, support in supports.items()]
-    n = len(names)
+        theta = {name: jax.ShapeDtypeStruct(shape, float) for name, shape in shapes.items()}
+        missing = [support.log_missing(shapes[name]) for name, support in supports.items()]
+        n = len(names)
+        log_prior = traced(Jaxified(function, names, tuple(range(n)), sum(missing)), theta)
+        log_likelihood = traced(Jaxified(function, names, tuple(range(n, len(terms))), 0.0), theta)
     return Joint(
         {name: (shapes[name], supports[name].constraint) for name in names},
         start,
-        log_prior=Jaxified(function, names, tuple(range(n)), sum(missing)),
-        log_likelihood=Jaxified(function, names, tuple(range(n, len(terms))), 0.0),
+        log_prior=log_prior,
+        log_likelihood=log_likelihood,
         data=data,
         notes=(
             *(support.note for support in supports.values() if support.note),

@@ -11,6 +11,7 @@ from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
+from crossfade.density.model import layers
 from crossfade.types import Array, CrossfadeError, Theta
 
 Site = dict[str, Any]
@@ -63,15 +64,6 @@ def whole(site: Site) -> Distribution:
     """The site's distribution with the shape of its value."""
     shape = tuple(site["kwargs"].get("sample_shape", ()))
     return site["fn"].expand((*shape, *site["fn"].batch_shape)) if shape else site["fn"]
-
-
-def layers(distribution: Distribution) -> list[Distribution]:
-    """The distribution and those it wraps: expanded by a plate, made one event, masked."""
-    wrappers = (dist.ExpandedDistribution, dist.Independent, dist.MaskedDistribution)
-    found = [distribution]
-    while isinstance(found[-1], wrappers):
-        found.append(found[-1].base_dist)
-    return found
 
 
 def kept(site: Site) -> Array:

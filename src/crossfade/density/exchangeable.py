@@ -17,7 +17,6 @@ import numpy as np
 from numpyro.distributions import constraints
 
 from crossfade.density.joint import Joint
-from crossfade.density.model import fresh
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import elementwise
 from crossfade.types import Array, CrossfadeError, Theta
@@ -101,9 +100,9 @@ def _numbered(joint: Joint, names: tuple[str, ...], n: int, which: str) -> Joint
         "numbered": names,
     }
     if joint.whole is not None:
-        changed["whole"] = Times(fresh(joint.whole), log_factor)
+        changed["whole"] = Times(joint.whole, log_factor)
     if joint.log_prior is not None:
-        changed["log_prior"] = Times(fresh(joint.log_prior), log_factor)
+        changed["log_prior"] = Times(joint.log_prior, log_factor)
     note = f"the {n} components of {which} are numbered by {first}; all {n}! numberings are counted"
     return joint._replace(**changed, notes=(*joint.notes, note))
 

@@ -13,7 +13,17 @@ import numpy as np
 from numpyro import distributions as dist
 
 from crossfade.density.coordinates import Coordinates, Density, Place, coordinates
-from crossfade.density.model import Model, NoData, describe, fresh, given, log_density, total, without_data
+from crossfade.density.model import (
+    Model,
+    NoData,
+    conditional,
+    describe,
+    given,
+    log_density,
+    read,
+    total,
+    without_data,
+)
 from crossfade.density.precision import in_float64
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -53,12 +63,12 @@ class Joint(NamedTuple):
 
     @property
     def log_joint(self) -> LogDensity:
-        """One function of theta; plain functions are compiled anew for every comparison, as they may hide data."""
+        """One function of theta."""
         if self.whole is not None:
-            return fresh(self.whole)
+            return self.whole
         if self.log_prior is None or self.log_likelihood is None:
             raise CrossfadeError("a Joint needs `whole`, or `log_prior` and `log_likelihood`")
-        return Sum(fresh(self.log_prior), fresh(self.log_likelihood))
+        return Sum(self.log_prior, self.log_likelihood)
 
     @property
     def coordinates(self) -> Coordinates:
@@ -138,7 +148,10 @@ class AnyOf(eqx.Module):
 
 @in_float64
 def as_joint(model: Any, which: str = "the model") -> Joint:
-    """Any model, ours or one that a bridge knows, as a joint: the prior and the likelihood stay apart."""
+    """Any model, ours or one that a bridge knows, as a joint: the prior and the likelihood stay apart.
+
+    Plain functions are read here, with the data that they see now.
+    """
     if not isinstance(model, Model | Joint):
         # By name, as the package finds its own: who has models of ours needs no bridge.
         given, model = model, import_module("crossfade.bridges.door").opened(model, which)
@@ -149,9 +162,12 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
                 "(model, y)"
             )
     if isinstance(model, Joint):
-        return model
+        theta = {name: jax.ShapeDtypeStruct(shape, float) for name, (shape, _) in model.places.items()}
+        parts = {part: read(getattr(model, part), theta) for part in ("whole", "log_prior", "log_likelihood")}
+        return model._replace(**parts)
     places, theta = _places(model, which)
     _check_scalar(model, theta, which)
+    model = _read(model, theta)
     bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)
     return Joint(
         places,
@@ -200,6 +216,15 @@ def _places(model: Model, which: str) -> tuple[dict[str, Place], Theta]:
             kind = type(prior).__name__
             raise CrossfadeError(f"the prior of {name!r} is {kind}, not a normalised density: give it a proper prior")
     return {name: (tuple(shapes[name].shape), supports[name]) for name in model.names}, shapes
+
+
+def _read(model: Model, theta: Theta) -> Model:
+    """With every plain function as a program and its data."""
+    priors: dict[str, Any] = {}
+    for name, prior in model.priors.items():
+        plain = not isinstance(prior, eqx.Module | dist.Distribution)
+        priors[name] = conditional(prior, {before: theta[before] for before in priors}) if plain else prior
+    return Model(priors, read(model.log_likelihood, theta), model.kernel, model.data, model.dims)
 
 
 def _check_scalar(model: Model, theta: Theta, which: str) -> None:

@@ -9,8 +9,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions import Distribution, Normal, constraints
+from numpyro.distributions import (
+    Distribution,
+    ExpandedDistribution,
+    Independent,
+    MaskedDistribution,
+    Normal,
+    constraints,
+)
 
+from crossfade.density.traced import traced
 from crossfade.types import Array, CrossfadeError, Theta
 
 # A prior is a distribution, or a module that gives one from the other parameters (theta | variance, say).
@@ -129,11 +137,21 @@ def without_data(model: Model) -> Model:
     return Model({name: model.priors[name] for name in model.names}, NoData(), model.kernel, dims=model.dims)
 
 
-class Fresh(eqx.Module):
-    """A plain function with a token that no other path has, so that it is compiled anew for every path.
+class Conditional(eqx.Module):
+    """A prior that depends on other parameters: its distribution as a program of them."""
 
-    Compiled programs are found again by the identity of functions, and a function may read data that have changed.
-    """
+    distribution: Callable[[Theta], Distribution]
+    words: str = eqx.field(static=True)
+
+    def __call__(self, theta: Theta) -> Distribution:
+        return self.distribution(theta)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+class Unread(eqx.Module):
+    """A function that cannot be read as a program, with a token that no other has: it may hide data that change."""
 
     function: Callable[[Theta], Any] = eqx.field(static=True)
     token: object = eqx.field(static=True)
@@ -141,10 +159,32 @@ class Fresh(eqx.Module):
     def __call__(self, theta: Theta) -> Any:
         return self.function(theta)
 
-    def __str__(self) -> str:
-        return str(self.function)
+
+def conditional(prior: Callable[[Theta], Distribution], parents: Theta, words: str = "") -> Conditional:
+    """A prior that is a plain function, read at parameters of these shapes."""
+    kinds: list[type] = []
+
+    def look(theta: Theta) -> Array:
+        found = layers(prior(theta))
+        kinds[:] = [type(layer) for layer in found]
+        return jnp.zeros(())
+
+    jax.eval_shape(look, parents)
+    words = words or ", given ".join([kinds[-1].__name__, ", ".join(parents)])
+    # Others may hold more than NumPyro knows of, and would lose it.
+    if all(kind.__module__.startswith("numpyro.") for kind in kinds):
+        return Conditional(traced(prior, parents), words)
+    return Conditional(Unread(prior, object()), words)
 
 
-def fresh(function: Any) -> Any:
-    """Modules and distributions carry their data as arguments and are left alone; anything else may hide some."""
-    return function if isinstance(function, eqx.Module | Distribution) else Fresh(function, object())
+def layers(distribution: Distribution) -> list[Distribution]:
+    """The distribution and those it wraps: expanded by a plate, made one event, masked."""
+    found = [distribution]
+    while isinstance(found[-1], ExpandedDistribution | Independent | MaskedDistribution):
+        found.append(found[-1].base_dist)
+    return found
+
+
+def read(function: Any, *args: Any) -> Any:
+    """Modules and distributions carry their data as arguments and are left alone; anything else is read, as of now."""
+    return function if function is None or isinstance(function, eqx.Module | Distribution) else traced(function, *args)

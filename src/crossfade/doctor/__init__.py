@@ -11,7 +11,6 @@ import numpy as np
 
 from crossfade.api import AnyModel
 from crossfade.density.joint import Joint, as_joint
-from crossfade.density.model import fresh
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import data_difference, responses
 from crossfade.doctor.finding import BOTH, Checkup, Finding, guarded, reason
@@ -69,7 +68,7 @@ def check(
     for which, model, own in zip(("M1", "M2"), (m1, m2), draws, strict=True):
         if model is not None:
             try:
-                models.append(Examined(which, _compiled_once(model, which), own, seed))
+                models.append(Examined(which, _with_coordinates(model, which), own, seed))
             except Exception as error:
                 findings.append(Finding("model", which, False, f"cannot read it: {reason(error)}"))
     n_chains = 16 if any(model.size > MANY for model in models) else 32
@@ -83,12 +82,10 @@ def check(
     return Checkup(tuple(findings))
 
 
-def _compiled_once(model: AnyModel, which: str) -> Joint:
-    """Plain functions are compiled anew by whoever uses them: here, once for all."""
+def _with_coordinates(model: AnyModel, which: str) -> Joint:
     joint = as_joint(model, which)
-    parts = {part: getattr(joint, part) for part in ("whole", "log_prior", "log_likelihood")}
     _ = joint.coordinates  # what has none cannot be looked at
-    return joint._replace(**{part: fresh(function) for part, function in parts.items() if function is not None})
+    return joint
 
 
 def same_data(j1: Joint, j2: Joint) -> list[Finding]:

@@ -12,7 +12,7 @@ from numpyro.distributions import Normal, constraints
 
 from crossfade.api import AnyModel, compare, evidence
 from crossfade.density.joint import Joint, LogDensity, PriorFactor, Sum, as_joint
-from crossfade.density.model import describe, fresh
+from crossfade.density.model import describe
 from crossfade.doctor.finding import BOTH, Finding
 from crossfade.types import DO_NOT_USE, Array, Estimate, Result, Theta
 
@@ -49,7 +49,7 @@ def placebo(model: AnyModel) -> Joint:
     own = PriorFactor(Normal(np.asarray(0.0), np.asarray(1.0)), name)
 
     def ignoring(function: LogDensity) -> LogDensity:
-        return WithoutPlacebo(fresh(function), name)
+        return WithoutPlacebo(function, name)
 
     def times(function: LogDensity | None) -> LogDensity | None:
         return None if function is None else Sum(ignoring(function), own)

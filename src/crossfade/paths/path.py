@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from crossfade.density.coordinates import Coordinates, Density, coordinates
 from crossfade.density.joint import Joint, PriorFactor, as_joint
-from crossfade.density.model import Model, Prior, fresh, sample_in_order
+from crossfade.density.model import Model, Prior, sample_in_order
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Match, Share, check_data, match, tempered
 from crossfade.types import Array, CrossfadeError, Energy, Sharing, Theta
@@ -142,10 +142,10 @@ def direct(m1: Model | Joint, m2: Model | Joint, *, share: Share = None, links: 
     common = [name for name, factor in ends[0].items() if _equal(factor, ends[1][name])]
     rests = [_read(_likelihood(j), n) for j, n in zip((j1, j2), names, strict=True)]
     first, second = (
-        End(tuple(_fresh(factor) for name, factor in end.items() if name not in common), rest)
+        End(tuple(factor for name, factor in end.items() if name not in common), rest)
         for end, rest in zip(ends, rests, strict=True)
     )
-    energy = Ends((first, second), tuple(_fresh(ends[0][name]) for name in common))
+    energy = Ends((first, second), tuple(ends[0][name] for name in common))
     return Path(energy, *(_start((j1, j2), names, only, links, k) for k in (0, 1)))
 
 
@@ -181,9 +181,7 @@ def _factors(joint: Joint, names: dict[str, str], which: str) -> dict[str, LogDe
 
 
 def _likelihood(joint: Joint) -> LogDensity:
-    if joint.log_likelihood is None:
-        return joint.log_joint
-    return fresh(joint.log_likelihood)
+    return joint.log_joint if joint.log_likelihood is None else joint.log_likelihood
 
 
 def _read(function: Any, names: dict[str, str]) -> Any:
@@ -196,18 +194,13 @@ def _start(joints: Any, names: Any, only: list[dict[str, str]], links: dict[str,
     extra = only[1 - k]
     if own.model is not None and other.model is not None and _is_plain(names[0]) and _is_plain(names[1]):
         priors = {**own.model.priors, **{name: links.get(name, other.model.priors[name]) for name in extra}}
-        return Ancestral({name: fresh(prior) for name, prior in priors.items()}, own.names + tuple(extra))
+        return Ancestral(priors, own.names + tuple(extra))
     return Completed((own.start, other.start), (tuple(names[k].items()), tuple(extra.items())))
 
 
 def _is_plain(names: dict[str, str]) -> bool:
     """Whether nothing is renamed."""
     return all(a == b for a, b in names.items())
-
-
-def _fresh(factor: Any) -> Any:
-    """Priors that are plain functions are compiled anew for every path, as they may hide data."""
-    return PriorFactor(fresh(factor.prior), factor.name) if isinstance(factor, PriorFactor) else factor
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -264,5 +257,5 @@ def from_no_data(joint: Joint) -> Path:
     empty = joint.without_data()
     assert joint.log_prior is not None and joint.log_likelihood is not None and empty.log_likelihood is not None
     where = joint.coordinates
-    rests = [AtTheta(fresh(likelihood), where) for likelihood in (empty.log_likelihood, joint.log_likelihood)]
-    return Path(Ends((End((), rests[0]), End((), rests[1])), (Density(fresh(joint.log_prior), where),)))
+    rests = [AtTheta(likelihood, where) for likelihood in (empty.log_likelihood, joint.log_likelihood)]
+    return Path(Ends((End((), rests[0]), End((), rests[1])), (Density(joint.log_prior, where),)))

@@ -11,7 +11,6 @@ import numpy as np
 
 from crossfade.density.coordinates import Coordinates, Density
 from crossfade.density.joint import Joint
-from crossfade.density.model import fresh
 from crossfade.density.precision import in_float64
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.evaluate import values_and_slopes
@@ -71,7 +70,7 @@ def _float(theta: Theta) -> Theta:
 def _log_likelihoods(joint: Joint, u: np.ndarray) -> np.ndarray:
     """At draws of the prior these are the weights of draws of the posterior."""
     assert joint.log_likelihood is not None
-    return np.asarray(_at_theta(fresh(joint.log_likelihood), joint.coordinates, u))
+    return np.asarray(_at_theta(joint.log_likelihood, joint.coordinates, u))
 
 
 @eqx.filter_jit
