@@ -13,7 +13,7 @@ import numpy as np
 from crossfade.density.exchangeable import one_numbering
 from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.precision import in_float64
-from crossfade.density.programs import let_go
+from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.density.sharing import Share, check_data, union
 from crossfade.methods import fallback, fitted
 from crossfade.methods.answer import result_of
@@ -30,6 +30,7 @@ AUTO = "auto"
 AnyModel: TypeAlias = Any
 
 
+@kept_on_disk()
 @in_float64
 def compare(
     m1: AnyModel,
@@ -190,6 +191,7 @@ def evidence(
     return compare(nothing(), model, draws=own, progress=progress, **settings)
 
 
+@kept_on_disk()
 @in_float64
 def sample(model: AnyModel, *, n_draws: int = 100, n_chains: int = 32, seed: int = 0) -> Draws:
     """Posterior draws of one model, n_draws from each chain after warming up; `.more(n)` goes on where they stopped.

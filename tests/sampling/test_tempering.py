@@ -13,13 +13,13 @@ from crossfade.analysis.errors import jackknife
 from crossfade.analysis.estimators import mbar
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
-from crossfade.sampling.tempering import MOST_RUNGS, Passage, advance, begin, trace_of, tune
+from crossfade.sampling.tempering import MOST_RUNGS, TUNING, Passage, advance, begin, trace_of, tune
 
 
 @pytest.fixture(scope="module")
 def run():
     """M1 of the pair with modes at +8 and -8, tempered."""
-    tempered = tune(begin(as_joint(TRAPS["separated"]().m1), key(1), 12), n_rounds=4)
+    tempered = tune(begin(as_joint(TRAPS["separated"]().m1), key(1), 12), TUNING[:4])
     return tempered, *advance(tempered, 250)
 
 

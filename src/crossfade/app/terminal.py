@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from unicodedata import category
 
 from rich.console import Console, Group, RenderableType
@@ -34,12 +33,14 @@ def keep_compiled() -> None:
     """Keep compiled programs between runs, and for processes started by this one: compiling outlasts most runs."""
     import jax
 
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(home / "crossfade" / "jax")
-        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-        jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    from crossfade.density.programs import WORTH_KEEPING, folder
+
+    where = folder()
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ and where is not None:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(where)
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(WORTH_KEEPING)
+        jax.config.update("jax_compilation_cache_dir", str(where))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
 
 
 def text(result: Result) -> str:

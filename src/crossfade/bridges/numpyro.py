@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
-from numpyro.distributions import Distribution
 
 from crossfade.bridges import sites
 from crossfade.bridges.factors import accepted, check_factors, trust
@@ -24,21 +23,6 @@ from crossfade.types import Array, CrossfadeError, Theta
 
 # What JAX raises where a value is needed that it does not have yet.
 NOT_TRACED = (jax.errors.JAXTypeError, jax.errors.NonConcreteBooleanIndexError)
-
-
-class Plated(eqx.Module):
-    """A prior without parents that a plate has wrapped, with the words of what is inside."""
-
-    distribution: Distribution
-
-    def __call__(self, theta: Theta) -> Distribution:
-        return self.distribution
-
-    def __str__(self) -> str:
-        inner = layers(self.distribution)[-1]
-        words = describe(inner) if inner.arg_constraints else type(inner).__name__
-        shape = (*self.distribution.batch_shape, *self.distribution.event_shape)
-        return f"{words} of shape {shape}" if shape else words
 
 
 class Found(NamedTuple):
@@ -236,19 +220,13 @@ def _constants(
     priors: dict[str, Any] = {}
     for name in theta:
         if name in fixed:
-            priors[name] = _prior(jax.tree.map(np.asarray, fixed[name]))
+            priors[name] = jax.tree.map(np.asarray, fixed[name])
         else:
             given = {parent: theta[parent] for parent in parents[name]}
             said = f"{words[name]}, given {', '.join(given)}" if given else words[name]
             priors[name] = conditional(partial(program.distribution, name), given, said)
     data = [np.ravel(np.asarray(value, float)[np.asarray(kept)]) for value, kept, _ in responses.values()]
     return priors, np.concatenate(data)
-
-
-def _prior(distribution: Distribution) -> Any:
-    """The distribution itself, so that equal priors are equal; if a plate has wrapped it, with words of its own."""
-    plain = layers(distribution)[-1] is distribution and distribution.arg_constraints
-    return distribution if plain else Plated(distribution)
 
 
 def _plain(leaf: Any) -> Any:

@@ -25,6 +25,7 @@ from crossfade.density.model import (
     without_data,
 )
 from crossfade.density.precision import in_float64
+from crossfade.density.traced import traced
 from crossfade.types import Array, CrossfadeError, Theta
 
 NOT_DENSITIES = (dist.ImproperUniform, dist.Unit, dist.Delta)
@@ -71,6 +72,10 @@ class Joint(NamedTuple):
         return Sum(self.log_prior, self.log_likelihood)
 
     @property
+    def shapes(self) -> Theta:
+        return {name: jax.ShapeDtypeStruct(shape, float) for name, (shape, _) in self.places.items()}
+
+    @property
     def coordinates(self) -> Coordinates:
         return coordinates(self.places)
 
@@ -94,7 +99,7 @@ class Joint(NamedTuple):
     @property
     def density(self) -> Density:
         """The log joint over unconstrained vectors."""
-        return Density(self.log_joint, self.coordinates)
+        return Density(traced(self.log_joint, self.shapes), self.coordinates)
 
 
 class Sum(eqx.Module):
@@ -162,8 +167,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
                 "(model, y)"
             )
     if isinstance(model, Joint):
-        theta = {name: jax.ShapeDtypeStruct(shape, float) for name, (shape, _) in model.places.items()}
-        parts = {part: read(getattr(model, part), theta) for part in ("whole", "log_prior", "log_likelihood")}
+        parts = {part: read(getattr(model, part), model.shapes) for part in ("whole", "log_prior", "log_likelihood")}
         return model._replace(**parts)
     places, theta = _places(model, which)
     _check_scalar(model, theta, which)
@@ -171,7 +175,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
     bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)
     return Joint(
         places,
-        PriorDraw(model),
+        traced(PriorDraw(model), jax.random.key(0)),
         log_prior=LogPrior(bare),
         log_likelihood=model.log_likelihood,
         data=model.data,

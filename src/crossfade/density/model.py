@@ -112,9 +112,13 @@ def describe(prior: Prior) -> str:
     """The prior in words, e.g. Normal(0, 10): printed with every result, since a Bayes factor depends on it."""
     if not isinstance(prior, Distribution):
         return str(prior)
-    values = (np.asarray(getattr(prior, name)) for name in prior.arg_constraints)
-    words = (f"{value:g}" if value.ndim == 0 else f"{value.shape} array" for value in values)
-    return f"{type(prior).__name__}({', '.join(words)})"
+    inner = layers(prior)[-1]
+    words = type(inner).__name__
+    if inner.arg_constraints:
+        values = (np.asarray(getattr(inner, name)) for name in inner.arg_constraints)
+        words += f"({', '.join(f'{value:g}' if value.ndim == 0 else f'{value.shape} array' for value in values)})"
+    shape = (*prior.batch_shape, *prior.event_shape)
+    return f"{words} of shape {shape}" if shape and inner is not prior else words
 
 
 def normal_mean_and_precision(prior: Any) -> tuple[float, float]:

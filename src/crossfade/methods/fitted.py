@@ -6,7 +6,6 @@ A run in progress is data, and `step` is a pure function of it: whoever calls it
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,11 +70,12 @@ def step(run: Run) -> Run:
 
 
 def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
-    for k in (0, 1):
-        if run.draws[k] is None:
-            return f"warming up the chains of M{k + 1}", partial(pilot.begun, k=k)
-        if not run.pilots[k].settled:
-            return f"drawing from the posterior of M{k + 1}", partial(pilot.continued, k=k)
+    if run.may_have_fewer:
+        return "compiling both models", pilot.with_number
+    if cold := [f"M{k + 1}" for k in (0, 1) if run.draws[k] is None]:
+        return f"warming up the chains of {' and '.join(cold)}", pilot.further
+    if rest := [f"M{k + 1}" for k in (0, 1) if not run.pilots[k].settled]:
+        return f"drawing from the posterior{'s' * (len(rest) - 1)} of {' and '.join(rest)}", pilot.further
     if run.edge is None:
         return "fitting links to the draws", with_edge
     if run.summary is not None:

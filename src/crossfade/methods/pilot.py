@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import numpy as np
 
 from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_words
 from crossfade.analysis.mixing import mixing, plain_r_hat
-from crossfade.density.coordinates import Density
 from crossfade.density.exchangeable import found_numbering
 from crossfade.density.joint import Joint
+from crossfade.density.precision import in_float64
 from crossfade.methods.run import Pilot, Run
+from crossfade.sampling.clock import side_by_side
 from crossfade.sampling.draws import Draws, warmed
 from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
 from crossfade.sampling.hmc import SEGMENT
-from crossfade.sampling.starts import drawn
+from crossfade.sampling.starts import N_CANDIDATES, drawn
 from crossfade.types import CrossfadeError
 
 N_PILOTS = 4  # times that the first draws are thrown away, at most
@@ -25,22 +28,37 @@ FEWEST = 8  # chains
 N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
 
 
-def begun(run: Run, k: int) -> Run:
-    joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
-    density = joint.density
-    if run.may_have_fewer and joint.places:
-        run = run._replace(n_chains=_affordable(run, joint, density), may_have_fewer=False)
-    return run.with_model(k, joint, warmed(joint, key, run.n_chains, f"M{k + 1}", density), run.pilots[k])
-
-
-def _affordable(run: Run, joint: Joint, density: Density) -> int:
-    """Chains that both models can be warmed up with in good time."""
-    if run.asked.seconds is None or (run.draws[0] is not None and run.draws[0].u.shape[2]):
-        return run.n_chains
-    each, n_chains = N_GRADIENTS * seconds_per_gradient(density, drawn(joint, jax.random.key(0), 8)), run.n_chains
-    while n_chains > FEWEST and n_chains * each > EXPENSIVE * run.asked.seconds:
+def with_number(run: Run) -> Run:
+    """As many chains as both models can be warmed up with in good time."""
+    if run.asked.seconds is None:
+        return run._replace(may_have_fewer=False)
+    each = side_by_side([partial(_cost, joint) for joint in run.joints if joint.places])
+    n_chains = run.n_chains
+    while n_chains > FEWEST and n_chains * N_GRADIENTS * np.mean(each) > EXPENSIVE * run.asked.seconds:
         n_chains //= 2
-    return n_chains
+    return run._replace(n_chains=n_chains, may_have_fewer=False)
+
+
+@in_float64
+def _cost(joint: Joint) -> float:
+    """Seconds of a gradient."""
+    return seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), N_CANDIDATES)[:8])
+
+
+def further(run: Run) -> Run:
+    """The next step of each model that has not settled, side by side."""
+    which = [k for k in (0, 1) if not run.pilots[k].settled]
+    for k, own in zip(which, side_by_side([partial(_further, run, k) for k in which]), strict=True):
+        run = run.with_model(k, own.joints[k], own.draws[k], own.pilots[k])
+    return run
+
+
+@in_float64
+def _further(run: Run, k: int) -> Run:
+    if run.draws[k] is not None:
+        return continued(run, k)
+    joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
+    return run.with_model(k, joint, warmed(joint, key, run.n_chains, f"M{k + 1}"), run.pilots[k])
 
 
 def continued(run: Run, k: int) -> Run:

@@ -19,6 +19,7 @@ from crossfade.paths.path import Path, Unconstrained
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
 
+KEYS = 1024  # that are made at once: one compiled shape
 N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible
 
 Observe = Callable[[State, Path, Array], dict[str, Array]]
@@ -68,7 +69,9 @@ def nothing(state: State, path: Path, tau: Array) -> dict[str, Array]:
 
 def chain_keys(key: Array, n_chains: int, first: int = 0) -> Array:
     """One key per chain, folded by the chain's number: chains can be run apart and joined."""
-    return jax.vmap(lambda chain: jax.random.fold_in(key, chain))(jnp.arange(first, first + n_chains))
+    number = np.arange(first, first + -(-n_chains // KEYS) * KEYS)
+    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(number)
+    return jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(keys))[:n_chains]))
 
 
 @in_float64

@@ -142,12 +142,9 @@ def _none(joint: Joint, density: Density, n_chains: int, n_draws: int = 0) -> Dr
 
 
 @in_float64
-def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model", density: Density | None = None) -> Draws:
-    """Chains that have found the posterior and tuned themselves, with no draws yet.
-
-    `density` is the joint's where a caller has it already: what was compiled for it is then found again.
-    """
-    density = density or joint.density
+def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") -> Draws:
+    """Chains that have found the posterior and tuned themselves, with no draws yet."""
+    density = joint.density
     if density.coordinates.size == 0:
         return _none(joint, density, n_chains)
     first, scale = starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,8 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.evaluate import values_and_slopes
 from crossfade.types import Array, CrossfadeError, Theta
 
+# For programs that run once: they compile in a third of the time.
+in_a_hurry: Any = partial(eqx.filter_jit, compiler_options={"xla_backend_optimization_level": 0})
 N_CANDIDATES = 1024  # draws of the prior that are looked at for places to start: their spread sets the first units
 
 
@@ -58,7 +61,7 @@ def drawn(joint: Joint, key: Array, n: int) -> np.ndarray:
     return np.asarray(_drawn(joint.coordinates, joint.start, chain_keys(key, n)))
 
 
-@eqx.filter_jit
+@in_a_hurry
 def _drawn(coordinates: Coordinates, start: Any, keys: Array) -> Array:
     return jax.lax.map(lambda key: coordinates.inverse(_float(start(key))), keys, batch_size=16)
 
@@ -73,6 +76,6 @@ def _log_likelihoods(joint: Joint, u: np.ndarray) -> np.ndarray:
     return np.asarray(_at_theta(joint.log_likelihood, joint.coordinates, u))
 
 
-@eqx.filter_jit
+@in_a_hurry
 def _at_theta(function: Any, coordinates: Coordinates, u: Array) -> Array:
     return jax.lax.map(lambda u: function(coordinates.theta(u)), u, batch_size=16)

@@ -90,9 +90,9 @@ def begin(joint: Joint, key: Array, n_replicates: int) -> Tempered:
 
 
 @in_float64
-def tune(run: Tempered) -> Tempered:
+def tune(run: Tempered, rounds: tuple[int, ...] = TUNING) -> Tempered:
     """Rounds of growing length: spread and step size of every rung, rungs at equal steps of the barrier."""
-    for i, n_steps in enumerate(TUNING):
+    for i, n_steps in enumerate(rounds):
         run, seen = advance(run, n_steps, gain=0.1)
         recent = seen.u[:, :, seen.u.shape[2] // 2 :]
         scale = np.maximum(recent.std(axis=(0, 2)), 1e-8)  # [rung, size]
@@ -100,8 +100,8 @@ def tune(run: Tempered) -> Tempered:
         before = run.chains.tuning.scale.reshape(run.n_replicates, *scale.shape)[0]
         size = np.exp(np.log(by_rung).mean(axis=0)) * np.median(before / scale, axis=1)
         run = _tuned(run, scale, np.clip(size, 0.01, 1.0))
-        if 0 < i < len(TUNING) - 1:
-            run = _placed(run, seen.rejection, final=i == len(TUNING) - 2)
+        if 0 < i < len(rounds) - 1:
+            run = _placed(run, seen.rejection, final=i == len(rounds) - 2)
     return run
 
 
