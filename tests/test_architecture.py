@@ -47,7 +47,7 @@ def imports(path: Path, module: str) -> list[str]:
     """Full dotted names of all that a file imports, relative imports resolved."""
     found = []
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -81,7 +81,7 @@ def violations(package: Path) -> list[str]:
         if mine not in MAY_IMPORT:
             found.append(f"{module}: no rule says what {mine} may import")
             continue
-        if (n_lines := len(path.read_text().splitlines())) > LONGEST:
+        if (n_lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST:
             found.append(f"{module}: {n_lines} lines")
         graph[module] = set()
         for target in imports(path, module):

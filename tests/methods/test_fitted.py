@@ -140,7 +140,8 @@ def test_time_that_is_up_gives_an_answer_from_the_first_draws_on(by_hand):
 def test_what_is_said_meanwhile(joints):
     said = []
     drive.drive(begun(joints)._replace(asked=asked(0.0005, 100)), said.append)
-    assert said[0].startswith("warming up the chains of M1") and said[-1] == ""
+    assert said[0].startswith("compiling both models") and said[1].startswith("warming up the chains of M1")
+    assert said[-1] == ""
     assert any("log Bayes factor" in line and "0.0005 asked" in line and "left" in line for line in said)
 
 

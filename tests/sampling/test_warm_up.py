@@ -1,6 +1,7 @@
 """Warming up: chains that are lost, stuck in corners or in the wrong units find their way."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from crossfade.paths.fit import root_covariance
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import warmed
 from crossfade.sampling.hmc import SEGMENT, Stretch, advance, begin
-from crossfade.sampling.warm_up import metric_root, relocated, rescued, warm_up, whiten
+from crossfade.sampling.warm_up import Past, metric_root, relocated, rescued, warm_up, whiten
 from crossfade.worlds import linear
 
 
@@ -145,3 +146,27 @@ def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
     monkeypatch.setattr("crossfade.sampling.warm_up.N_ROUNDS", 1)
     monkeypatch.setattr("crossfade.sampling.warm_up.metric_root", lambda u, slope: root_covariance(u))
     assert worst_r_hat() > 1.5  # one round, of draws without their gradients
+
+
+class Islet(eqx.Module):
+    """A standard normal in three dimensions, and beside it a wide one of 5 % of the mass."""
+
+    share: float
+
+    def __call__(self, u, tau):
+        near = jnp.log1p(-self.share) - 0.5 * jnp.sum(u**2)
+        far = jnp.log(self.share) - 0.5 * jnp.sum(((u - 12.0) / 2.0) ** 2) - 3 * jnp.log(2.0)
+        return jnp.logaddexp(near, far)
+
+
+@pytest.mark.parametrize(("share", "counts"), [(0.05, True), (1e-6, False)])
+def test_a_place_with_mass_that_chains_have_left_is_remembered(share, counts):
+    """One chain was there while they warmed up; no draw is. A place that holds next to nothing may be forgotten."""
+    u = rng(5).normal(size=(16, 100, 3))
+    target = jax.vmap(jax.vmap(lambda u: Islet(share)(u, 1.0)))
+    before = np.concatenate([u[:, :25], 12 + 2 * rng(6).normal(size=(1, 25, 3))])
+    past = Past(before, np.asarray(target(before)))
+    found = past.missed(u, np.asarray(target(u)))
+    assert (found is not None and np.abs(found - 12).max() < 2) == counts
+    there = np.concatenate([u[:-1], 12 + 2 * rng(7).normal(size=(1, 100, 3))])  # a draw came back
+    assert past.missed(there, np.asarray(target(there))) is None

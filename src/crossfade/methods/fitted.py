@@ -6,6 +6,7 @@ A run in progress is data, and `step` is a pure function of it: whoever calls it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,15 @@ def begin(
         may_have_fewer = False
     pilots = tuple(Pilot(settled=found is not None) for found in own)
     return Run(
-        joints, asked, seed, n_chains, share, may_have_fewer, may_give_up, (own[0], own[1]), (pilots[0], pilots[1])
+        joints,
+        asked,
+        seed,
+        n_chains,
+        share,
+        may_have_fewer,
+        may_give_up=may_give_up,
+        draws=(own[0], own[1]),
+        pilots=(pilots[0], pilots[1]),
     )
 
 
@@ -70,12 +79,13 @@ def step(run: Run) -> Run:
 
 
 def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
-    if run.may_have_fewer:
-        return "compiling both models", pilot.with_number
-    if cold := [f"M{k + 1}" for k in (0, 1) if run.draws[k] is None]:
-        return f"warming up the chains of {' and '.join(cold)}", pilot.further
-    if rest := [f"M{k + 1}" for k in (0, 1) if not run.pilots[k].settled]:
-        return f"drawing from the posterior{'s' * (len(rest) - 1)} of {' and '.join(rest)}", pilot.further
+    if not run.compiled:
+        return "compiling both models", pilot.compiled
+    for k in (0, 1):
+        if run.draws[k] is None:
+            return f"warming up the chains of M{k + 1}", partial(pilot.begun, k=k)
+        if not run.pilots[k].settled:
+            return f"drawing from the posterior of M{k + 1}", partial(pilot.continued, k=k)
     if run.edge is None:
         return "fitting links to the draws", with_edge
     if run.summary is not None:

@@ -11,9 +11,8 @@ from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_word
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.exchangeable import found_numbering
 from crossfade.density.joint import Joint
-from crossfade.density.precision import in_float64
-from crossfade.methods.run import Pilot, Run
-from crossfade.sampling.clock import side_by_side
+from crossfade.methods.run import PILOT, Pilot, Run
+from crossfade.sampling.ahead import compile_all, for_draws, for_starts
 from crossfade.sampling.draws import Draws, warmed
 from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
 from crossfade.sampling.hmc import SEGMENT
@@ -21,6 +20,7 @@ from crossfade.sampling.starts import N_CANDIDATES, drawn
 from crossfade.types import CrossfadeError
 
 N_PILOTS = 4  # times that the first draws are thrown away, at most
+MOST_PILOTS = 16  # times as many first draws, while chains have not come back to a place that they have left
 SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
 N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
@@ -28,35 +28,26 @@ FEWEST = 8  # chains
 N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
 
 
-def with_number(run: Run) -> Run:
-    """As many chains as both models can be warmed up with in good time."""
-    if run.asked.seconds is None:
-        return run._replace(may_have_fewer=False)
-    each = side_by_side([partial(_cost, joint) for joint in run.joints if joint.places])
-    n_chains = run.n_chains
-    while n_chains > FEWEST and n_chains * N_GRADIENTS * np.mean(each) > EXPENSIVE * run.asked.seconds:
-        n_chains //= 2
-    return run._replace(n_chains=n_chains, may_have_fewer=False)
+def compiled(run: Run) -> Run:
+    """The programs of both models, and as many chains as these can be warmed up with in good time."""
+    joints = [joint for joint, draws in zip(run.joints, run.draws, strict=True) if joint.places and draws is None]
+    if joints:
+        compile_all(joints, for_starts)
+        if run.may_have_fewer and run.asked.seconds is not None:
+            each, n_chains = np.mean([_seconds(joint) for joint in joints]), run.n_chains
+            while n_chains > FEWEST and n_chains * N_GRADIENTS * each > EXPENSIVE * run.asked.seconds:
+                n_chains //= 2
+            run = run._replace(n_chains=n_chains)
+        compile_all(joints, partial(for_draws, n_chains=run.n_chains))
+    return run._replace(compiled=True)
 
 
-@in_float64
-def _cost(joint: Joint) -> float:
-    """Seconds of a gradient."""
+def _seconds(joint: Joint) -> float:
+    """Of a gradient."""
     return seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), N_CANDIDATES)[:8])
 
 
-def further(run: Run) -> Run:
-    """The next step of each model that has not settled, side by side."""
-    which = [k for k in (0, 1) if not run.pilots[k].settled]
-    for k, own in zip(which, side_by_side([partial(_further, run, k) for k in which]), strict=True):
-        run = run.with_model(k, own.joints[k], own.draws[k], own.pilots[k])
-    return run
-
-
-@in_float64
-def _further(run: Run, k: int) -> Run:
-    if run.draws[k] is not None:
-        return continued(run, k)
+def begun(run: Run, k: int) -> Run:
     joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
     return run.with_model(k, joint, warmed(joint, key, run.n_chains, f"M{k + 1}"), run.pilots[k])
 
@@ -80,6 +71,8 @@ def continued(run: Run, k: int) -> Run:
     else:
         if (again := _with_steps(run, k)) is not None:
             return again
+        if draws.n_draws < MOST_PILOTS * PILOT and _missed(draws):
+            return run.with_model(k, joint, draws, pilot._replace(n_draws=2 * draws.n_draws))
         share, where = undefined_among(draws)
         if share > UNDEFINED[1]:
             raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
@@ -114,6 +107,11 @@ def _with_numbering(run: Run, k: int) -> Run | None:
     at = [{name: value[i, 0] for name, value in last.items()} for i in range(draws.n_chains)]
     found = found_numbering(joint, at, f"M{k + 1}")
     return None if found is None else run.with_model(k, found, None, Pilot())
+
+
+def _missed(draws: Draws) -> bool:
+    """Whether chains have left a place on their way to which none has come back yet."""
+    return draws.past is not None and draws.past.missed(draws.u, draws.log_density) is not None
 
 
 def undefined_among(draws: Draws) -> tuple[float, str]:

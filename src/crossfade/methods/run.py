@@ -35,6 +35,7 @@ class Run(NamedTuple):
     n_chains: int
     share: Share = None
     may_have_fewer: bool = False  # chains than that, if the models are expensive
+    compiled: bool = False
     may_give_up: bool = False  # leave pairs to another method whose posteriors are in pieces or far apart
     draws: tuple[Draws | None, Draws | None] = (None, None)
     pilots: tuple[Pilot, Pilot] = (Pilot(), Pilot())

@@ -18,7 +18,7 @@ from crossfade.sampling.evaluate import values
 from crossfade.sampling.frame import frame_of
 from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, advance, begin
 from crossfade.sampling.starts import starts
-from crossfade.sampling.warm_up import warm_up
+from crossfade.sampling.warm_up import Past, warmed_up
 from crossfade.types import Array, CrossfadeError
 
 KEPT = ("u", "log_density", "divergent", "slope", "slope_at")  # of what the chains visited
@@ -36,6 +36,7 @@ class Draws(NamedTuple):
     slope_at: np.ndarray  # [chain, point, size]: where, in the coordinates in which the chains move
     chains: Chains | None = None
     brought: np.ndarray | None = None  # the user's chains [chain, draw, size] before they were cut into pieces
+    past: Past | None = None  # of the chains, before the first draw
     elsewhere: str = ""  # a place as likely as the user's draws and far from all of them, if there is one
 
     @property
@@ -151,7 +152,8 @@ def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") ->
     chains = begin(
         density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains), frame_of(joint), joint.jumps
     )
-    return _none(joint, density, n_chains)._replace(chains=warm_up(chains))
+    chains, past = warmed_up(chains)
+    return _none(joint, density, n_chains)._replace(chains=chains, past=past)
 
 
 @in_float64

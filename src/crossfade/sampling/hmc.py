@@ -136,20 +136,7 @@ def advance(
     tuning, parts = chains.tuning, []
     for _ in range(n_segments):
         look_at_clock()
-        z = tuning.z(chains.w[:, None])[:, 0]  # every time, so that it is to the last bit as if cut here
-        steps = np.arange(chains.n_steps, chains.n_steps + n_steps)
-        mean_size = float(np.exp(np.mean(np.log(tuning.step_size))))
-        step_size, record = _segment(
-            chains.target,
-            chains.tau,
-            chains.keys,
-            z,
-            (tuning.shift, tuning.scale, tuning.step_size),
-            (steps, _n_leapfrog(steps, min(tuning.length / mean_size, longest))),
-            np.asarray(gain),
-            None if chains.frame is None else (chains.frame, chains.away),
-            chains.jumps,
-        )
+        step_size, record = _segment(*segment_of(chains._replace(tuning=tuning), gain, longest, n_steps))
         record = jax.tree.map(np.asarray, record)
         tuning = tuning._replace(step_size=np.asarray(step_size))
         w = tuning.u(np.moveaxis(record["z"], 0, 1))
@@ -159,6 +146,25 @@ def advance(
         parts.append(Stretch(u, record["log_density"].T, record["divergent"].T, w, slope, n_leapfrog))
         chains = chains._replace(w=w[:, -1], tuning=tuning, n_steps=chains.n_steps + n_steps)
     return chains, Stretch.joined(parts)
+
+
+def segment_of(chains: Chains, gain: float = 0.0, longest: int = LONGEST, n_steps: int = SEGMENT) -> tuple[Any, ...]:
+    """What `_segment` is called with for the next n_steps of these chains."""
+    tuning = chains.tuning
+    z = tuning.z(chains.w[:, None])[:, 0]  # every time, so that it is to the last bit as if cut here
+    steps = np.arange(chains.n_steps, chains.n_steps + n_steps)
+    mean_size = float(np.exp(np.mean(np.log(tuning.step_size))))
+    return (
+        chains.target,
+        chains.tau,
+        chains.keys,
+        z,
+        (tuning.shift, tuning.scale, tuning.step_size),
+        (steps, _n_leapfrog(steps, min(tuning.length / mean_size, longest))),
+        np.asarray(gain),
+        None if chains.frame is None else (chains.frame, chains.away),
+        chains.jumps,
+    )
 
 
 def _jumped(key: Array, z: Array, log_density: Callable[[Array], Array], jumps: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +14,51 @@ from crossfade.sampling.hmc import DENSE, LONGEST, SEGMENT, SHORTEST, Chains, St
 LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
 N_RESCUES = 12
 LEAST_MASS = 6.0  # log of the mass by which a corner must be emptier than other places for its chain to leave it
+MASS_THAT_COUNTS = 5.0  # log of the usual mass around a chain over that of a place that must not be missed
+FAR = 5.0  # standard deviations of the draws, in some coordinate, from every one of them
+N_LOOKED_AT = 4000  # draws
 N_ROUNDS = 4  # of whitening: one is enough where all chains have met by then and take long steps
+
+
+class Past(NamedTuple):
+    """Where chains were while they warmed up: some places of every window."""
+
+    u: np.ndarray  # [stay, draw, size]
+    log_density: np.ndarray  # [stay, draw]
+
+    def missed(self, u: np.ndarray, log_density: np.ndarray) -> np.ndarray | None:
+        """A place where a chain once stayed that holds mass, and to which no draw u [chain, draw, size] comes near.
+
+        The mass around a chain is about exp(mean log density + entropy), here in units of the draws.
+        """
+        flat = u.reshape(-1, u.shape[2])
+        root = root_covariance(flat, DENSE)
+        units = root if root.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", root, root))
+
+        def log_mass(u: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+            z = u / root if root.ndim == 1 else np.linalg.solve(root, u.reshape(-1, u.shape[2]).T).T.reshape(u.shape)
+            with np.errstate(divide="ignore"):
+                return log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
+
+        n = self.u.shape[1]
+        usual = np.median(log_mass(u[:, -n:], log_density[:, -n:]))
+        heavy = log_mass(self.u, self.log_density) > usual - MASS_THAT_COUNTS
+        middle = np.median(self.u[heavy], axis=1)
+        few = flat[:: max(len(flat) // N_LOOKED_AT, 1)]
+        for place in middle:
+            if (np.abs(few - place) / units).max(axis=1).min() > FAR:
+                return place
+        return None
 
 
 @in_float64
 def warm_up(chains: Chains, n_windows: int = 3) -> Chains:
+    return warmed_up(chains, n_windows)[0]
+
+
+def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past]:
     """Find the bulk, then whiten by all chains together over growing windows, then settle the trajectory length."""
+    stays: list[Stretch] = []
     chains, seen = advance(chains, 2, gain=0.5, longest=8)
     for _ in range(N_RESCUES):
         if (freed := rescued(chains, seen)) is None:
@@ -28,6 +68,7 @@ def warm_up(chains: Chains, n_windows: int = 3) -> Chains:
     for n_round in range(N_ROUNDS):
         for window in range(n_windows):
             chains, seen = advance(chains, 2 + 2 * (window >= 1), gain=0.3, longest=16 * 2**window)
+            stays.append(seen)
             chains = whiten(chains, seen)
         freed = relocated(chains, seen)
         if n_round < 2:
@@ -35,7 +76,9 @@ def warm_up(chains: Chains, n_windows: int = 3) -> Chains:
         chains, seen = advance(freed or chains, 2, gain=0.2)
         if freed is None and _level(seen.log_density) and SHORTEST / np.median(chains.tuning.step_size) < LONGEST / 4:
             break
-    return _settle(chains)
+    last = [(seen.u[:, -SEGMENT:], seen.log_density[:, -SEGMENT:]) for seen in stays]
+    past = Past(*(np.concatenate([own[i] for own in last]) for i in (0, 1)))
+    return _settle(chains), past
 
 
 def _level(height: np.ndarray) -> bool:
