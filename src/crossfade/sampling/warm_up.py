@@ -15,6 +15,7 @@ LOST = 100.0  # log density per coordinate by which a chain that cannot move mus
 N_RESCUES = 12
 LEAST_MASS = 6.0  # log of the mass by which a corner must be emptier than other places for its chain to leave it
 MASS_THAT_COUNTS = 5.0  # log of the usual mass around a chain over that of a place that must not be missed
+MOST_COORDINATES = 20  # in which the spread of 25 draws tells a mass
 FAR = 5.0  # standard deviations of the draws, in some coordinate, from every one of them
 N_LOOKED_AT = 4000  # draws
 N_ROUNDS = 4  # of whitening: one is enough where all chains have met by then and take long steps
@@ -31,6 +32,8 @@ class Past(NamedTuple):
 
         The mass around a chain is about exp(mean log density + entropy), here in units of the draws.
         """
+        if u.shape[2] > MOST_COORDINATES:
+            return None
         flat = u.reshape(-1, u.shape[2])
         root = root_covariance(flat, DENSE)
         units = root if root.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", root, root))
