@@ -29,7 +29,6 @@ def model(noise=1.0):
             "m": dist.Normal(0.0, 1.0),
             "s": dist.LogNormal(np.zeros(2), 0.5).to_event(1),
             "pair": lambda p: dist.MultivariateNormal(p["m"] * jnp.ones(2), jnp.diag(p["s"])).expand([6]).to_event(1),
-            "walk": lambda p: dist.GaussianRandomWalk(p["s"][1], 5),
             "other": lambda p: dist.StudentT(4.0, p["m"], p["s"][0]).expand([6]).to_event(1),
         },
         likelihood,
@@ -56,7 +55,7 @@ def test_there_and_back_and_the_volume_between(frame, share):
 
 
 def test_only_priors_that_depend_on_others_have_a_frame(frame):
-    assert set(frame.priors) == {"pair", "walk", "other"} and frame.matrices == {"pair", "walk"}
+    assert set(frame.priors) == {"pair", "other"} and frame.matrices == {"pair"}
     with float64():
         assert frame_of(as_joint(Model({"m": dist.Normal(0.0, 1.0)}, lambda p: p["m"]))) is None
 

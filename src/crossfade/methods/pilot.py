@@ -20,6 +20,7 @@ from crossfade.sampling.starts import N_CANDIDATES, drawn
 from crossfade.types import CrossfadeError
 
 N_PILOTS = 4  # times that the first draws are thrown away, at most
+ROOM = (0.25, 0.5)  # of the draws that there is time for, that first draws of M1 and of M2 may take once more
 MOST_PILOTS = 16  # times as many first draws, while chains have not come back to a place that they have left
 SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
@@ -65,13 +66,14 @@ def continued(run: Run, k: int) -> Run:
         return again
     diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
     slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
-    if (diverges or slow) and pilot.n_before < N_PILOTS:
+    in_time = 2 * pilot.n_draws < ROOM[k] * run.room
+    if (diverges or slow) and pilot.n_before < N_PILOTS and in_time:
         draws = (draws.with_shorter_steps() if diverges else draws).emptied()
         pilot = Pilot(pilot.n_draws * (2 if slow else 1), pilot.n_before + 1)
     else:
         if (again := _with_steps(run, k)) is not None:
             return again
-        if draws.n_draws < MOST_PILOTS * PILOT and _missed(draws):
+        if draws.n_draws < MOST_PILOTS * PILOT and in_time and _missed(draws):
             return run.with_model(k, joint, draws, pilot._replace(n_draws=2 * draws.n_draws))
         share, where = undefined_among(draws)
         if share > UNDEFINED[1]:

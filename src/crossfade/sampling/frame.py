@@ -24,8 +24,7 @@ from crossfade.sampling.starts import spread
 from crossfade.types import Array, Theta
 
 LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
-WITH_MATRIX = (dist.MultivariateNormal, dist.GaussianRandomWalk)
-FAMILIES = (*LOCATION_SCALE, *WITH_MATRIX)
+FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal)
 N_LOOKED_AT = 256  # draws from which `away` is measured
 
 
@@ -62,7 +61,11 @@ class Frame(eqx.Module):
             own = u[self.coordinates.stretch(name)].reshape(shape)
             if name in self.priors:
                 loc, root, share = self._root(name, theta, away)
-                off = _solved(root, own - loc) if name in self.matrices else (own - loc) / root
+                if name in self.matrices:
+                    root = jnp.broadcast_to(root, (*shape, shape[-1]))
+                    off = jax.scipy.linalg.solve_triangular(root, (own - loc)[..., None], lower=True)[..., 0]
+                else:
+                    off = (own - loc) / root
                 own = off + (1 - share) * loc
             parts.append(jnp.ravel(own))
         return jnp.concatenate(parts)
@@ -77,10 +80,10 @@ class Frame(eqx.Module):
         return loc, one * scale + (1 - one) * jnp.eye(scale.shape[-1]), share
 
     def _residual(self, name: str, theta: Theta) -> tuple[Array, Array]:
-        """theta - loc, and the standard deviation of its prior; of what a matrix makes them from, so 1."""
+        """theta - loc, and the standard deviation of its prior."""
         loc, scale = location_and_scale(given(self.priors[name], theta))
         if name in self.matrices:
-            return _solved(scale, theta[name] - loc), jnp.ones(theta[name].shape)
+            scale = jnp.sqrt(jnp.sum(scale**2, axis=-1))
         return theta[name] - loc, jnp.broadcast_to(scale, theta[name].shape)
 
     @in_float64
@@ -103,20 +106,11 @@ class Frame(eqx.Module):
         return np.asarray(jax.vmap(lambda w: self.w(self.u_and_jacobian(w, before)[0], after))(w))
 
 
-def _solved(root: Array, off: Array) -> Array:
-    """root^-1 off, for a triangular root."""
-    root = jnp.broadcast_to(root, (*off.shape, off.shape[-1]))
-    return jax.scipy.linalg.solve_triangular(root, off[..., None], lower=True)[..., 0]
-
-
 def location_and_scale(distribution: Any) -> tuple[Array, Array]:
     """Of a location-scale family; the scale of a multivariate one is a matrix."""
     distribution = _bare(distribution)
     if isinstance(distribution, dist.MultivariateNormal):
         return distribution.loc, distribution.scale_tril
-    if isinstance(distribution, dist.GaussianRandomWalk):
-        steps = jnp.tri(distribution.num_steps)  # each place is the sum of the steps up to it
-        return jnp.zeros(distribution.num_steps), jnp.asarray(distribution.scale)[..., None, None] * steps
     return distribution.loc, distribution.scale
 
 
@@ -144,4 +138,6 @@ def frame_of(joint: Joint) -> Frame | None:
     priors = {name: conditional[name] for name, own in kinds.items() if isinstance(own, FAMILIES)}
     if not priors:
         return None
-    return Frame(joint.coordinates, priors, frozenset(n for n in priors if isinstance(kinds[n], WITH_MATRIX)))
+    return Frame(
+        joint.coordinates, priors, frozenset(n for n in priors if isinstance(kinds[n], dist.MultivariateNormal))
+    )
