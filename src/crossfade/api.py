@@ -77,7 +77,7 @@ def compare(
         own = (None, None) if draws is None else draws
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
-        j1, j2 = _with_hints((j1, j2), discontinuous, exchangeable)
+        j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
         wanted = asked(target_se, budget)
         result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
     else:
@@ -86,19 +86,19 @@ def compare(
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
 
 
-def _with_hints(joints: tuple[Joint, Joint], steps: Sequence[str], components: Sequence[str]) -> tuple[Joint, Joint]:
+def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:
     """With what the user, or the model, knows of parameters."""
-    known = tuple(dict.fromkeys(joints[0].names + joints[1].names))
+    known = tuple(dict.fromkeys(name for joint in joints for name in joint.names))
     steps, components = ((names,) if isinstance(names, str) else tuple(names) for names in (steps, components))
     for said, names in (("discontinuous", steps), ("exchangeable", components)):
         for name in names:
             if name not in known:
-                raise CrossfadeError(f"{said} names {name!r}, which neither model has: they have {known}")
+                raise CrossfadeError(f"{said} names {name!r}, which no model has: choose from {known}")
     found = []
-    for which, joint in zip(("M1", "M2"), joints, strict=True):
-        joint = one_numbering(joint, components or joint.exchangeable, which)
+    for k, joint in enumerate(joints):
+        joint = one_numbering(joint, components or joint.exchangeable, f"M{k + 1}" if len(joints) > 1 else "the model")
         found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
-    return found[0], found[1]
+    return found
 
 
 def _by_default(
@@ -137,6 +137,8 @@ def begin(
     budget: float | str | None = None,
     share: Share = None,
     draws: tuple[Any, Any] = (None, None),
+    discontinuous: Sequence[str] = (),
+    exchangeable: Sequence[str] = (),
     n_chains: int | None = None,
     seed: int = 0,
 ) -> Run:
@@ -147,6 +149,7 @@ def begin(
     _check_common(seed, 0.0, n_chains)
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
+    j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
     return fitted.begin((j1, j2), asked(target_se, budget), seed, n_chains=n_chains, share=share, draws=draws)
 
 
@@ -177,6 +180,8 @@ def evidence(
     target_se: float | None = None,
     budget: float | str | None = None,
     draws: Any = None,
+    discontinuous: Sequence[str] = (),
+    exchangeable: Sequence[str] = (),
     n_chains: int | None = None,
     seed: int = 0,
     progress: bool | Say = True,
@@ -188,24 +193,42 @@ def evidence(
     """
     own = None if draws is None else (None, draws)
     settings: dict[str, Any] = {"target_se": target_se, "budget": budget, "n_chains": n_chains, "seed": seed}
+    settings |= {"discontinuous": discontinuous, "exchangeable": exchangeable}
     return compare(nothing(), model, draws=own, progress=progress, **settings)
 
 
 @kept_on_disk()
 @in_float64
-def sample(model: AnyModel, *, n_draws: int = 100, n_chains: int = 32, seed: int = 0) -> Draws:
+def sample(
+    model: AnyModel,
+    *,
+    n_draws: int = 100,
+    discontinuous: Sequence[str] = (),
+    exchangeable: Sequence[str] = (),
+    n_chains: int = 32,
+    seed: int = 0,
+) -> Draws:
     """Posterior draws of one model, n_draws from each chain after warming up; `.more(n)` goes on where they stopped.
 
     Sampled once, they serve any number of edges (`fade`). `.save(path)` keeps them, and `restored_draws(model, path)`
     gives them back in another process or on another machine, where `.more(n)` goes on to the last bit.
     """
     _check_common(seed, 0.0, n_chains)
-    return warmed(as_joint(model), jax.random.key(seed), n_chains).more(n_draws)
+    (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
+    return warmed(joint, jax.random.key(seed), n_chains).more(n_draws)
 
 
-def restored_draws(model: AnyModel, kept: Mapping[str, np.ndarray] | str | Path) -> Draws:
+@in_float64
+def restored_draws(
+    model: AnyModel,
+    kept: Mapping[str, np.ndarray] | str | Path,
+    *,
+    discontinuous: Sequence[str] = (),
+    exchangeable: Sequence[str] = (),
+) -> Draws:
     """Draws that `Draws.save` wrote (or from what `arrays` gave), to be continued; the model must be the same one."""
-    return restored(as_joint(model), kept)
+    (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
+    return restored(joint, kept)
 
 
 def _refuse(method: str | Method, **given: Any) -> None:

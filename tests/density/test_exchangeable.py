@@ -9,7 +9,7 @@ from numpyro import distributions as dist
 from scipy import stats
 from scipy.special import logsumexp
 
-from crossfade.api import compare
+from crossfade.api import compare, evidence, restored_draws, sample
 from crossfade.density.exchangeable import found_numbering, one_numbering
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
@@ -81,7 +81,7 @@ def test_all_numberings_are_counted():
 def test_components_that_differ_are_refused_by_name():
     with pytest.raises(CrossfadeError, match=r"renumbering \('mu',\) changes the log joint of M2"):
         compare(one(), two((0.0, 1.0)), exchangeable=["mu"])
-    with pytest.raises(CrossfadeError, match="exchangeable names 'nu', which neither model has"):
+    with pytest.raises(CrossfadeError, match="exchangeable names 'nu', which no model has"):
         compare(one(), two(), exchangeable=["nu"])
 
 
@@ -130,3 +130,14 @@ def test_what_is_not_exchangeable_is_not_found():
             at = [joint.start(jax.random.key(i)) for i in range(5)]
             found = found_numbering(joint, at, "M1")
             assert (None if found is None else found.numbered) == names
+
+
+def test_one_model_alone_may_have_components_too():
+    alone = evidence(two(), exchangeable="mu", target_se=0.02, n_chains=16)
+    other = evidence(one(), target_se=0.02, n_chains=16)
+    error = np.hypot(alone.raw_estimate.error, other.raw_estimate.error)
+    assert abs(alone.raw_estimate.value - other.raw_estimate.value - truth()) < 4 * error < 0.12
+    draws = sample(two(), exchangeable=["mu"], n_draws=25, n_chains=8)
+    assert (np.diff(draws.theta()["mu"], axis=-1) > 0).all()
+    again = restored_draws(two(), draws.arrays(), exchangeable=["mu"])
+    np.testing.assert_array_equal(again.more(25).u, draws.more(25).u)

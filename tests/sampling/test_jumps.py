@@ -97,5 +97,5 @@ def test_steps_are_told_from_curvature():
 
 
 def test_unknown_names_are_an_error():
-    with pytest.raises(CrossfadeError, match="discontinuous names 'swich', which neither model has"):
+    with pytest.raises(CrossfadeError, match="discontinuous names 'swich', which no model has"):
         compare(constant(), changing(), discontinuous=["swich"])
