@@ -94,10 +94,11 @@ def test_steps_are_those_that_the_error_asks_for_and_the_budget_allows():
     assert n == 0 and why == "the budget of 1.1 s is used up"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_tempered_in_time_is_answered_along_the_fitted_path(trap, monkeypatch):
     """With a verdict that says why it is not to be used, and how long tempering would take."""
     monkeypatch.setattr(fallback, "forecast", lambda joints: 1e4)
-    found = compare(trap.m1, trap.m2, budget="2 min", n_chains=16)
+    found = compare(trap.m1, trap.m2, budget="1 min", n_chains=16)
     assert found.verdict == "do not use" and any("would need about 2.8 h" in reason for reason in found.reasons)
 
 
