@@ -20,6 +20,8 @@ Y = rng(2).normal(size=(6, 2))
 def model(noise=1.0):
     """Six pairs of effects around a mean, with spreads and a correlation; and six others with a spread of their own."""
 
+    noise = np.full(1, noise)  # an array is an argument of the program, a number a part of it
+
     def likelihood(p):
         near = dist.Normal(p["pair"], noise).log_prob(Y).sum()
         return near + dist.Normal(p["other"], noise).log_prob(Y[:, 0]).sum()
@@ -76,7 +78,7 @@ def test_the_data_decide_how_far(noise, standardised):
 
 def test_such_draws_go_on_from_a_file(tmp_path):
     joint = as_joint(model(30.0))
-    draws = warmed(joint, key(1), 4).more(25)
+    draws = warmed(joint, key(1), 16).more(25)  # as many chains as above: compiled already
     draws.save(tmp_path / "draws.npz")
     again = restored(joint, tmp_path / "draws.npz")
     np.testing.assert_array_equal(again.more(25).u, draws.more(25).u)
