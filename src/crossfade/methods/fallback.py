@@ -15,8 +15,8 @@ from crossfade.density.precision import in_float64
 from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.progress import Say, duration
 from crossfade.sampling.clock import OutOfTime, until
-from crossfade.sampling.evaluate import seconds_per_gradient, undefined
-from crossfade.sampling.starts import drawn
+from crossfade.sampling.evaluate import undefined
+from crossfade.sampling.starts import gradient_seconds
 from crossfade.sampling.tempering import (
     LEAPFROGS,
     N_RUNGS,
@@ -40,8 +40,7 @@ LEAST = 10.0  # seconds that it may take, whatever was spent before
 def forecast(joints: tuple[Joint, Joint]) -> float:
     """Seconds until tempering has tuned itself and given its first answer, compilation aside."""
     n_chains, n_steps = N_REPLICATES * N_RUNGS, PILOT + N_TUNING
-    each = [seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), 8)) for joint in joints]
-    return sum(each) * n_chains * n_steps * LEAPFROGS / 2
+    return sum(map(gradient_seconds, joints)) * n_chains * n_steps * LEAPFROGS / 2
 
 
 @in_float64

@@ -10,13 +10,12 @@ import numpy as np
 from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_words
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.exchangeable import found_numbering
-from crossfade.density.joint import Joint
 from crossfade.methods.run import PILOT, Pilot, Run
 from crossfade.sampling.ahead import compile_all, for_draws, for_starts
 from crossfade.sampling.draws import Draws, warmed
-from crossfade.sampling.evaluate import seconds_per_gradient, steps, undefined
+from crossfade.sampling.evaluate import steps, undefined
 from crossfade.sampling.hmc import SEGMENT
-from crossfade.sampling.starts import N_CANDIDATES, drawn
+from crossfade.sampling.starts import gradient_seconds
 from crossfade.types import CrossfadeError
 
 N_PILOTS = 4  # times that the first draws are thrown away, at most
@@ -35,17 +34,12 @@ def compiled(run: Run) -> Run:
     if joints:
         compile_all(joints, for_starts)
         if run.may_have_fewer and run.asked.seconds is not None:
-            each, n_chains = np.mean([_seconds(joint) for joint in joints]), run.n_chains
+            each, n_chains = np.mean([gradient_seconds(joint) for joint in joints]), run.n_chains
             while n_chains > FEWEST and n_chains * N_GRADIENTS * each > EXPENSIVE * run.asked.seconds:
                 n_chains //= 2
             run = run._replace(n_chains=n_chains)
         compile_all(joints, partial(for_draws, n_chains=run.n_chains))
     return run._replace(compiled=True)
-
-
-def _seconds(joint: Joint) -> float:
-    """Of a gradient."""
-    return seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), N_CANDIDATES)[:8])
 
 
 def begun(run: Run, k: int) -> Run:

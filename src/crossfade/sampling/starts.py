@@ -14,7 +14,7 @@ from crossfade.density.coordinates import Coordinates, Density
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.evaluate import values_and_slopes
+from crossfade.sampling.evaluate import seconds_per_gradient, values_and_slopes
 from crossfade.types import Array, CrossfadeError, Theta
 
 # For programs that run once: they compile in a third of the time.
@@ -54,6 +54,16 @@ def candidates(joint: Joint, density: Density, key: Array) -> tuple[np.ndarray, 
     """Draws of the start, with the log density and its gradient there."""
     u = drawn(joint, key, N_CANDIDATES)
     return u, *values_and_slopes(density, u)
+
+
+def gradient_seconds(joint: Joint) -> float:
+    """Of one chain, at draws of the start."""
+    return seconds_per_gradient(joint.density, drawn(joint, jax.random.key(0), N_CANDIDATES)[:8])
+
+
+def isolated(places: np.ndarray, u: np.ndarray, sd: np.ndarray, far: float) -> np.ndarray | None:
+    """The first of these places [place, size] that is `far` sd, in some coordinate, from every draw u [n, size]."""
+    return next((place for place in places if np.abs((u - place) / sd).max(axis=1).min() > far), None)
 
 
 def drawn(joint: Joint, key: Array, n: int) -> np.ndarray:

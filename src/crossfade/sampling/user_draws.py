@@ -13,7 +13,7 @@ from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.sampling.draws import Draws
 from crossfade.sampling.evaluate import values, values_and_slopes
-from crossfade.sampling.starts import N_CANDIDATES, candidates
+from crossfade.sampling.starts import N_CANDIDATES, candidates, isolated
 from crossfade.types import CrossfadeError
 
 FAR = 6.0  # standard deviations of the draws, in some coordinate, from every one of them
@@ -75,10 +75,8 @@ def missed_place(draws: Draws) -> str:
     flat = draws.u.reshape(-1, draws.u.shape[2])
     kept = flat[:: max(len(flat) // 1000, 1)]
     sd = np.maximum(flat.std(axis=0), 1e-300)
-    for place in there[value > np.quantile(draws.log_density, 0.05)][:200]:
-        if np.abs((kept - place) / sd).max(axis=1).min() > FAR:
-            return draws.coordinates.describe(place)
-    return ""
+    place = isolated(there[value > np.quantile(draws.log_density, 0.05)][:200], kept, sd, FAR)
+    return "" if place is None else draws.coordinates.describe(place)
 
 
 def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:

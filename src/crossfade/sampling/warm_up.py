@@ -10,6 +10,7 @@ import numpy as np
 from crossfade.density.precision import in_float64
 from crossfade.paths.fit import root_covariance
 from crossfade.sampling.hmc import DENSE, LONGEST, SEGMENT, SHORTEST, Chains, Stretch, Tuning, advance
+from crossfade.sampling.starts import isolated
 
 LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
 N_RESCUES = 12
@@ -30,28 +31,21 @@ class Past(NamedTuple):
     def missed(self, u: np.ndarray, log_density: np.ndarray) -> np.ndarray | None:
         """A place where a chain once stayed that holds mass, and to which no draw u [chain, draw, size] comes near.
 
-        The mass around a chain is about exp(mean log density + entropy), here in units of the draws.
+        Masses are in units of the draws.
         """
-        if u.shape[2] > MOST_COORDINATES:
-            return None
-        flat = u.reshape(-1, u.shape[2])
+        flat, n = u.reshape(-1, u.shape[2]), self.u.shape[1]
         root = root_covariance(flat, DENSE)
-        units = root if root.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", root, root))
-
-        def log_mass(u: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-            z = u / root if root.ndim == 1 else np.linalg.solve(root, u.reshape(-1, u.shape[2]).T).T.reshape(u.shape)
-            with np.errstate(divide="ignore"):
-                return log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
-
-        n = self.u.shape[1]
-        usual = np.median(log_mass(u[:, -n:], log_density[:, -n:]))
-        heavy = log_mass(self.u, self.log_density) > usual - MASS_THAT_COUNTS
-        middle = np.median(self.u[heavy], axis=1)
+        whitened = Tuning(np.zeros(len(root)), root, np.ones(1), SHORTEST)
+        usual = np.median(_log_mass(whitened.z(u[:, -n:]), log_density[:, -n:]))
+        heavy = _log_mass(whitened.z(self.u), self.log_density) > usual - MASS_THAT_COUNTS
         few = flat[:: max(len(flat) // N_LOOKED_AT, 1)]
-        for place in middle:
-            if (np.abs(few - place) / units).max(axis=1).min() > FAR:
-                return place
-        return None
+        return isolated(np.median(self.u[heavy], axis=1), few, np.sqrt(np.einsum("ij,ij->i", root, root)), FAR)
+
+
+def _log_mass(z: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+    """About the log of the mass around each chain: its mean log density + the entropy of its own draws z."""
+    with np.errstate(divide="ignore"):
+        return log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
 
 
 @in_float64
@@ -59,9 +53,9 @@ def warm_up(chains: Chains, n_windows: int = 3) -> Chains:
     return warmed_up(chains, n_windows)[0]
 
 
-def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past]:
+def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past | None]:
     """Find the bulk, then whiten by all chains together over growing windows, then settle the trajectory length."""
-    stays: list[Stretch] = []
+    stays: list[tuple[np.ndarray, np.ndarray]] = []
     chains, seen = advance(chains, 2, gain=0.5, longest=8)
     for _ in range(N_RESCUES):
         if (freed := rescued(chains, seen)) is None:
@@ -71,7 +65,8 @@ def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past]:
     for n_round in range(N_ROUNDS):
         for window in range(n_windows):
             chains, seen = advance(chains, 2 + 2 * (window >= 1), gain=0.3, longest=16 * 2**window)
-            stays.append(seen)
+            if seen.u.shape[2] <= MOST_COORDINATES:
+                stays.append((seen.u[:, -SEGMENT:].copy(), seen.log_density[:, -SEGMENT:]))
             chains = whiten(chains, seen)
         freed = relocated(chains, seen)
         if n_round < 2:
@@ -79,8 +74,7 @@ def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past]:
         chains, seen = advance(freed or chains, 2, gain=0.2)
         if freed is None and _level(seen.log_density) and SHORTEST / np.median(chains.tuning.step_size) < LONGEST / 4:
             break
-    last = [(seen.u[:, -SEGMENT:], seen.log_density[:, -SEGMENT:]) for seen in stays]
-    past = Past(*(np.concatenate([own[i] for own in last]) for i in (0, 1)))
+    past = Past(*(np.concatenate(own) for own in zip(*stays, strict=True))) if stays else None
     return _settle(chains), past
 
 
@@ -110,13 +104,10 @@ def rescued(chains: Chains, seen: Stretch) -> Chains | None:
 def relocated(chains: Chains, seen: Stretch) -> Chains | None:
     """Chains in corners that hold next to nothing of the mass, set to where others are; None if there are none.
 
-    The mass around a chain is about exp(mean log density + entropy), the entropy from the spread of its own draws. In
-    the neck of a funnel the density is high and the mass is not: a chain that starts there takes tiny steps for ever.
-    A narrow peak that does hold mass keeps its chain.
+    In the neck of a funnel the density is high and the mass is not: a chain that starts there takes tiny steps for
+    ever. A narrow peak that does hold mass keeps its chain.
     """
-    z = chains.tuning.z(seen.w)
-    with np.errstate(divide="ignore"):
-        log_mass = seen.log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
+    log_mass = _log_mass(chains.tuning.z(seen.w), seen.log_density)
     middle = np.median(log_mass)
     spread = 1.48 * np.median(np.abs(log_mass - middle))
     empty = np.flatnonzero(~(log_mass > middle - max(LEAST_MASS, 6 * spread)))
