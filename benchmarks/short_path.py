@@ -71,8 +71,8 @@ def pima(seeds: int) -> None:
     print("Pima, truth -2.625013, asked for a standard error of 0.002")
     for name, make in (("NumPyro", pima_numpyro), ("PyMC", pima_pymc), ("formula", pima_formula)):
         pair = make()
-        crossfade.compare(*pair, target_se=0.002)  # compiles
-        result, seconds = cpu(crossfade.compare, *pair, target_se=0.002, seed=1)
+        crossfade.compare(*pair, target_se=0.002, route="path")  # compiles
+        result, seconds = cpu(crossfade.compare, *pair, target_se=0.002, seed=1, route="path")
         estimate = result.log_bayes_factor
         z = (estimate.value - PIMA) / estimate.error
         value = f"{estimate.value:9.5f} +- {estimate.error:.5f}"
@@ -84,7 +84,7 @@ def radiata(seeds: int) -> None:
     pair = linear.radiata()
     truth = linear.log_evidence(pair[1]) - linear.log_evidence(pair[0])
     rows = {
-        "auto, target 0.001": {"target_se": 0.001},
+        "auto, target 0.001": {"target_se": 0.001, "route": "path"},
         "NETI-DIFF, 16 x 16,000": {"method": "NETI-DIFF", "n_iter": 16_000},
     }
     cost = {}

@@ -139,7 +139,7 @@ def main(names: list[str], n_seeds: int, fine: bool) -> None:
         seconds, reasons = [], []
         for seed in range(n_seeds):
             began = time.process_time()
-            result = crossfade.compare(*pair, target_se=targets[fine], seed=seed)
+            result = crossfade.compare(*pair, target_se=targets[fine], seed=seed, route="path")
             seconds.append(time.process_time() - began)
             found = result.raw_estimate
             off = (found.value - truth) / np.hypot(found.error, truth_error)

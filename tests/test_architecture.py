@@ -25,9 +25,11 @@ MAY_IMPORT = {
     "worlds": {"types", "density", "paths", "sampling", "data"},
     "bridges": {"types", "density", "worlds"},
     "api": ENGINE | {"methods"},
+    "many": {"types", "methods", "bridges", "api"},
+    "calibration": {"types", "methods", "bridges", "api", "many"},
     "doctor": ENGINE | {"methods", "api"},
     "papers": ENGINE | {"data", "worlds", "methods", "api"},
-    "app": ENGINE | {"data", "worlds", "bridges", "methods", "api", "doctor", "papers"},
+    "app": ENGINE | {"data", "worlds", "bridges", "methods", "api", "many", "calibration", "doctor", "papers"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300
@@ -35,7 +37,7 @@ LONGEST = 300
 ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
-    "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports"},
+    "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports", "crossfade.bridges.simulate"},
     "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }

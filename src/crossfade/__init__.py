@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "compare": "crossfade.api",
+    "compare_many": "crossfade.many",
+    "calibrate": "crossfade.calibration",
     "evidence": "crossfade.api",
     "sample": "crossfade.api",
     "restored_draws": "crossfade.api",

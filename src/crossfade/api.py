@@ -14,18 +14,19 @@ from crossfade.density.exchangeable import one_numbering
 from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
+from crossfade.density.regression import regression_of
 from crossfade.density.sharing import Share, check_data, union
 from crossfade.methods import fallback, fitted
 from crossfade.methods.answer import result_of
-from crossfade.methods.budget import asked
+from crossfade.methods.budget import Asked, asked
 from crossfade.methods.drive import drive
 from crossfade.methods.progress import Say, chosen, duration
+from crossfade.methods.regressions import AUTO, ROUTES, by_regression
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.types import CrossfadeError, Result
 
-AUTO = "auto"
 # A Model, a Joint, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `as_joint` is the door.
 AnyModel: TypeAlias = Any
 
@@ -48,6 +49,7 @@ def compare(
     n_chains: int | None = None,
     seed: int = 0,
     log_prior_odds: float = 0.0,
+    route: str = AUTO,
     progress: bool | Say = True,
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
@@ -57,6 +59,8 @@ def compare(
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
     `discontinuous` names parameters in which a likelihood has steps, such as a change point; `exchangeable` those of
     components whose numbering means nothing, such as the means, spreads and weights of a mixture.
+    Regressions take the cheapest route that is right: the closed form, or importance sampling from their modes, and
+    chains where that fails; route="path" asks for chains in any case.
     A line on the terminal says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
@@ -71,6 +75,15 @@ def compare(
         _refuse(method, target_se=target_se, budget=budget, draws=draws)
     else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
+    if route not in ROUTES:
+        raise CrossfadeError(f"unknown route {route!r}: choose one of {', '.join(ROUTES)}")
+    why = ""
+    chains_asked = not (share is None and draws is None and n_chains is None) or discontinuous or exchangeable
+    if method == route == AUTO and not chains_asked:
+        quick = _without_chains(m1, m2, asked(target_se, budget), seed=seed, log_prior_odds=log_prior_odds)
+        if isinstance(quick, Result):
+            return quick
+        why = quick
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
     if method == AUTO:
@@ -80,10 +93,21 @@ def compare(
         j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
         wanted = asked(target_se, budget)
         result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
+        if why:
+            result.about["notes"].append(f"chains were run, because {why}")
     else:
         settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
+
+
+def _without_chains(m1: AnyModel, m2: AnyModel, wanted: Asked, **settings: Any) -> Result | str:
+    """The answer of two regressions; why there is none this way, or "" for other models."""
+    r1, r2 = regression_of(m1), regression_of(m2)
+    if r1 is None or r2 is None:
+        return ""
+    check_data(r1, r2)
+    return by_regression(r1, r2, wanted, **settings)
 
 
 def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:

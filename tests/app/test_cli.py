@@ -148,7 +148,7 @@ def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
     monkeypatch.setattr(module, "compare", noted)
     shown = run("demo")
     assert shown.exit_code == 0, shown.output
-    assert asked == {"target_se": 0.005, "seed": 0}
+    assert asked == {"target_se": 0.005, "seed": 0, "route": "path"}
     page = words(shown.stdout)
     assert "Verdict: trustworthy" in page and "exact log Bayes factor can be computed: it is 8.8571" in page
     away = float(page.split("standard errors away")[0].split()[-1])
@@ -201,7 +201,7 @@ def test_without_an_answer_no_number_is_printed(folder, monkeypatch, method):
         (Leg("half 1", 0.5, part, None),), Sharing((), (), ()), {"method": method},
     )  # fmt: skip
     monkeypatch.setattr(sys.modules["crossfade.api"], "compare", lambda *_, **__: bad)
-    shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z")
+    shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--route", "path")
     assert shown.exit_code == 3
     assert "Verdict: do not use" in shown.stdout and "The chains of M1 disagree." in shown.stdout
     assert "7.65" not in shown.stdout and "Answer" not in shown.stdout
@@ -292,7 +292,8 @@ def interrupted_by(stop: BaseException, folder, monkeypatch):
         raise stop
 
     monkeypatch.setattr(sys.modules["crossfade.api"], "compare", stopped)
-    return run("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--out", folder / "stopped.nc")
+    words = ("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--route", "path")
+    return run(*words, "--out", folder / "stopped.nc")
 
 
 def test_interrupt_says_what_was_finished(folder, monkeypatch):

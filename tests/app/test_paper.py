@@ -38,7 +38,7 @@ SMALL = {
         },
         {""},
     ),
-    "galaxy": ({"galaxy.LENGTHS": {False: (4_000, 8_000)}, "galaxy.BUDGET": {False: 90.0}}, {""}),
+    "galaxy": ({"galaxy.LENGTHS": {False: (4_000, 8_000)}, "galaxy.BUDGET": {False: 300.0}}, {""}),
     "future": ({"future.LENGTHS": {False: (1_000, 2_000)}}, {""}),
     "runtime": ({"runtime.UNIT": 10_000}, {""}),
 }

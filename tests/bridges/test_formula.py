@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from crossfade.bridges.design import designs
-from crossfade.bridges.formula import Prior, from_formulas, models, statement
+from crossfade.bridges.formula import Prior, from_formulas, regressions, statement
 from crossfade.data import load
 from crossfade.types import CrossfadeError
 
@@ -228,7 +228,7 @@ def test_factors_and_nearly_collinear_powers_are_not_refused():
 def test_bad_priors_are_refused(family, prior, message):
     response = "y" if family == "gaussian" else "binary"
     with pytest.raises(CrossfadeError, match=message):
-        models(both(f"{response} ~ x1", f"{response} ~ x2", family=family), family, prior)
+        regressions(both(f"{response} ~ x1", f"{response} ~ x2", family=family), family, prior)
 
 
 def test_statement():

@@ -28,7 +28,7 @@ LONG_TO_COMPILE = ("one_parameter", "positive", "correlation", "simplex", "order
 )
 def test_pairs_of_every_kind_meet_their_exact_answers(name):
     m1, m2, truth = PAIRS[name]()
-    result = compare(m1, m2, target_se=0.01)
+    result = compare(m1, m2, target_se=0.01, route="path")
     assert result.verdict == "trustworthy", result.reasons
     assert_estimate(result.log_bayes_factor, truth, max_error=0.01)
     with pytest.raises(AssertionError):  # the wrong twin: the answer with a constant dropped
@@ -38,7 +38,7 @@ def test_pairs_of_every_kind_meet_their_exact_answers(name):
 @pytest.mark.slow
 def test_unshared_and_unequally_shared_parameters_in_one_pair():
     pair = crossed(**KINDS["scaled"])
-    result = compare(*pair, target_se=0.01)
+    result = compare(*pair, target_se=0.01, route="path")
     assert result.sharing.shared == ("variance", "a") and result.sharing.tempered == ("a",)
     assert result.sharing.only_1 == ("b",) and result.sharing.only_2 == ("c",)
     assert_estimate(result.log_bayes_factor, log_bayes_factor(pair), max_error=0.01)
@@ -191,7 +191,7 @@ def test_the_answer_changes_sign_with_the_order():
 
 @pytest.mark.slow
 def test_pima():
-    pima = compare(*logistic.pima(), target_se=0.002)
+    pima = compare(*logistic.pima(), target_se=0.002, route="path")
     assert pima.verdict == "trustworthy", pima.reasons
     assert_estimate(pima.log_bayes_factor, -2.625013, max_error=0.002)
     for opinion in pima.opinions.values():

@@ -38,7 +38,7 @@ def by_table(method):
 
 
 def by_formula():
-    return crossfade.compare(*radiata(), target_se=0.01, seed=1)
+    return crossfade.compare(*radiata(), target_se=0.01, seed=1, route="path")
 
 
 def normal(y, sd):

@@ -13,27 +13,16 @@ from crossfade.types import CrossfadeError
 if TYPE_CHECKING:
     import pandas
 
+    from crossfade.bridges.formula import Prior
 
-def pair(
-    what: list[str],
-    family: str,
-    scaling: str,
-    mean: list[str] | None,
-    precision: list[str] | None,
-    *noise_and_sd: Any,
-) -> tuple[Any, Any, dict[str, str]]:
+
+def pair(what: list[str], family: str, scaling: str, *priors: Any) -> tuple[Any, Any, dict[str, str]]:
     """DATA FORMULA1 FORMULA2, or FILE.py:NAME FILE.py:NAME, as two models and what the page says about them."""
     if len(what) == 2:
         return load_model(what[0], "M1"), load_model(what[1], "M2"), {"M1": what[0], "M2": what[1]}
-    if len(what) != 3:
-        raise CrossfadeError(
-            f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
-        )
-    from crossfade.bridges.formula import Prior, designs, models, statement
+    data, formula_1, formula_2, prior = formulas(what, *priors)
+    from crossfade.bridges.formula import designs, regressions, statement
 
-    means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
-    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
-    data, formula_1, formula_2 = Path(what[0]), what[1], what[2]
     table = read_csv(data)
     both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
     about = {
@@ -43,7 +32,22 @@ def pair(
         "scale": both[0].scale,
         "prior": statement(prior, family),
     }
-    return *models(both, family, prior), about
+    return *regressions(both, family, prior), about
+
+
+def formulas(
+    what: list[str], mean: list[str] | None, precision: list[str] | None, *noise_and_sd: Any
+) -> tuple[Path, str, str, Prior]:
+    """DATA FORMULA1 FORMULA2, and the priors of the options."""
+    if len(what) != 3:
+        raise CrossfadeError(
+            f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
+        )
+    from crossfade.bridges.formula import Prior
+
+    means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
+    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
+    return Path(what[0]), what[1], what[2], prior
 
 
 def read_csv(path: Path) -> pandas.DataFrame:

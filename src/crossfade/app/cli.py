@@ -11,11 +11,24 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
+from crossfade.app.options import (
+    Family,
+    NoiseRate,
+    NoiseShape,
+    PriorMean,
+    PriorPrecision,
+    PriorSd,
+    Quiet,
+    Scaling,
+    Seed,
+    What,
+)
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
+from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
-from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, NoAnswer, Result, Sharing
+from crossfade.types import DO_NOT_USE, CrossfadeError, NoAnswer, Result
 
 # Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
 METHODS = (
@@ -34,7 +47,7 @@ class Commands(typer.core.TyperGroup):
             console(stderr=True).print(Text(f"Error: {error}", style="red"))
             raise typer.Exit(2) from None
         except KeyboardInterrupt as stop:
-            console(stderr=True).print(Text(f"Stopped. {_kept(stop)}", style="yellow"))
+            console(stderr=True).print(Text(f"Stopped. {kept(stop)}", style="yellow"))
             raise typer.Exit(130) from None
 
 
@@ -78,7 +91,7 @@ def demo() -> None:
         "computes from the draws how much better M2 predicts the data than M1: the Bayes factor.\n"
     )
     m1, m2 = linear.radiata()
-    result = run(m1, m2, target_se=0.005, seed=0)
+    result = run(m1, m2, target_se=0.005, seed=0, route="path")
     about = {
         "M1": "strength ~ density",
         "M2": "strength ~ density adjusted for resin",
@@ -96,31 +109,6 @@ def demo() -> None:
     )
 
 
-What = Annotated[
-    list[str],
-    typer.Argument(
-        help="A CSV file and two formulas like 'y ~ x', or two models like models.py:m1 (a crossfade, NumPyro or "
-        "PyMC model, or a function that makes one).",
-        metavar="DATA FORMULA1 FORMULA2 | FILE.py:M1 FILE.py:M2",
-    ),
-]
-Family = Annotated[str, typer.Option(help="Of formulas: gaussian, logistic or poisson.")]
-Scaling = Annotated[str, typer.Option(help="Of formulas: standardise, centre or raw.")]
-PriorMean = Annotated[
-    list[str] | None, typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)")
-]
-PriorPrecision = Annotated[
-    list[str] | None, typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)")
-]
-NoiseShape = Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")]
-NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
-PriorSd = Annotated[
-    float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
-]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
-
-
 @app.command()
 def compare(
     what: What,
@@ -134,7 +122,16 @@ def compare(
     share: Annotated[
         list[str] | None, typer.Option(help="Shared parameters: NAME, NAME1=NAME2, or 'none'. (default: equal names)")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Store the run here (netCDF).", metavar="RUN.nc")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Of formulas: compare on every group of rows with one value here.", metavar="COLUMN"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Store the run here (netCDF); with --by a table: .csv, .jsonl, .parquet.")
+    ] = None,
+    route: Annotated[
+        str, typer.Option(help="auto: the cheapest that is right (formulas need no chains); path: chains in any case.")
+    ] = "auto",
     sensitivity: Annotated[
         str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
     ] = None,
@@ -152,16 +149,26 @@ def compare(
     from crossfade.app import store
     from crossfade.app.arguments import pair, sharing
 
+    priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
+    if by is not None:
+        _refuse_with_by(method=method != "auto", n_iter=n_iter, share=share, sensitivity=sensitivity, plot=plot)
+        from crossfade.app.by import compared_by, of_many
+
+        asked: dict[str, Any] = {"target_se": target_se, "budget": budget, "seed": seed, "scaling": scaling}
+        asked |= {"log_prior_odds": log_prior_odds, "progress": not quiet, "out": out}
+        asked |= {"route": route} if route != "auto" else {}
+        found = compared_by(by, what, family, priors, **asked)
+        show(*of_many(found, by, out))
+        return
     if out is not None:
         store.check_folder(out)
-    keep_compiled()
-    m1, m2, about = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
-    from crossfade.api import compare as run
-
+    m1, m2, about = pair(what, family, scaling, *priors)
+    if plot is not None and sensitivity is None:
+        route = "path"  # which is what is to be drawn
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
-    short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share)}
+    short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share), "route": route}
     try:
-        result = run(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, progress=not quiet)
+        result = _compared(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, progress=not quiet)
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
@@ -182,6 +189,30 @@ def compare(
     _look_further(m1, m2, result, sensitivity, plot)
 
 
+def _refuse_with_by(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise CrossfadeError(f"--{name.replace('_', '-')} is for one comparison: leave it out, or leave --by out")
+
+
+def _compared(m1: Any, m2: Any, **settings: Any) -> Result:
+    """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
+    from crossfade.methods.budget import asked
+    from crossfade.methods.regressions import Regression, by_regression
+
+    chains = any(settings[name] is not None for name in ("n_iter", "n_chains", "share"))
+    if isinstance(m1, Regression) and settings["method"] == settings["route"] == "auto" and not chains:
+        wanted = asked(settings["target_se"], settings["budget"])
+        odds = settings["log_prior_odds"]
+        found = by_regression(m1, m2, wanted, seed=settings["seed"], log_prior_odds=odds)
+        if isinstance(found, Result):
+            return found
+    keep_compiled()
+    from crossfade.api import compare as run
+
+    return run(m1, m2, **settings)
+
+
 def _print(result: Result, after: str = "") -> None:
     """The page; exit code 3 if there is no answer on it."""
     show(*page(result))
@@ -192,15 +223,19 @@ def _print(result: Result, after: str = "") -> None:
 
 
 def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
-    from crossfade.app.plots import plot_path, plot_sensitivity
-    from crossfade.methods.sensitivity import prior_sensitivity
-
     if name is not None:
+        keep_compiled()
+        from crossfade.methods.sensitivity import prior_sensitivity
+
         curve = prior_sensitivity(m1, m2, result, name)
         show(*of_sensitivity(curve))
         if plot is not None:
+            from crossfade.app.plots import plot_sensitivity
+
             plot_sensitivity(curve, plot)
     elif plot is not None:
+        from crossfade.app.plots import plot_path
+
         plot_path(result, plot)
 
 
@@ -249,22 +284,6 @@ def estimate(
 
 
 app.command()(paper)
-
-
-def unanswered(legs: tuple[Leg, ...], about: dict[str, Any], reason: str) -> Result:
-    """Traces, and no answer."""
-    none = Estimate(math.nan, math.nan, math.nan, "none")
-    return Result(none, DO_NOT_USE, (reason,), {}, {}, {}, legs, Sharing((), (), ()), about)
-
-
-def _kept(stop: KeyboardInterrupt) -> str:
-    trace = getattr(stop, "trace", None)
-    if trace is None or len(trace.tau) == 0:
-        return str(stop) or "Nothing was finished, nothing was stored."
-    return (
-        f"{trace.n_chains} chains had finished {len(trace.tau):,} rungs of a path, up to tau = "
-        f"{trace.tau[-1]:.3g}. Give --out to keep such a run, or try a smaller --n-iter."
-    )
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from crossfade.app.words import number, odds, probability, with_error
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
 
 if TYPE_CHECKING:
+    from crossfade.calibration import Calibration
     from crossfade.doctor import Checkup
     from crossfade.methods.sensitivity import Sensitivity
 
@@ -74,7 +75,8 @@ def _verdict(result: Result) -> Section:
         leg.sign > 0 and leg.forward.equilibrium and set(leg.forward.tau) == {0, 1} for leg in result.legs
     )
     overlap = ", the two posteriors overlap," if straight else ""
-    lines = result.reasons or (f"The chains agree{overlap} and every check is passed.",)
+    passed = result.about.get("grounds") or f"The chains agree{overlap} and every check is passed."
+    lines = result.reasons or (passed,)
     if result.verdict == DO_NOT_USE:
         lines = (*lines, NO_NUMBER)
     return Section(f"Verdict: {result.verdict}", lines=lines, verdict=result.verdict)
@@ -107,8 +109,9 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
     estimate, log_odds = result.log_bayes_factor, result.log_posterior_odds
     prior = float(result.about.get("log_prior_odds", 0.0))
     yield "log Bayes factor", f"{with_error(estimate)} of M2 over M1 ({_called(estimate.name)})"
-    low, high = (number(x, estimate.error) for x in estimate.interval())
-    yield "95 % interval", f"{low} to {high}"
+    if estimate.error:
+        low, high = (number(x, estimate.error) for x in estimate.interval())
+        yield "95 % interval", f"{low} to {high}"
     yield "log10", number(estimate.value / math.log(10), estimate.error / math.log(10))
     yield "Bayes factor", odds(estimate.value)
     if prior:
@@ -207,3 +210,38 @@ def _conclusion(sensitivity: Sensitivity) -> str:
     if any(low < 0 < high for low, high in (estimate.interval() for estimate in estimates)):
         return f"The answer does not change sides {span}, but 0 is within the error of some."
     return f"The same model is favoured {span}."
+
+
+def of_calibration(found: Calibration) -> tuple[Section, ...]:
+    """Whether probabilities mean what they say, bin by bin, and what data of this size can show."""
+    bins = [
+        Row((f"{low:g} to {high:g}", f"{n}", f"{p:.3f}", f"{made:.3f} ± {sd:.3f}"))
+        for low, high, n, p, made, sd in found.bins.itertuples(index=False)
+    ]
+    columns = ("p(M2 | data)", "data sets", "mean of it", "share made by M2")
+    designs = [
+        Row((f"{made}, {strength} : 1", f"{right:.0%}", f"{wrong:.1%}"))
+        for made, strength, right, wrong in found.design.itertuples(index=False)
+    ]
+    word = "calibrated" if found.calibrated else "not calibrated"
+    off = found.offset
+    lines = [
+        f"On {len(found.made_by_2)} data sets the probabilities are {word}: a disagreement as large as this has a "
+        f"chance of {found.chance:.2g}.",
+        f"The log Bayes factors are too large by {with_error(off)} on average (0 is expected)."
+        if math.isfinite(off.value)
+        else "All data sets tell the models apart, so that nothing can be said about small errors.",
+    ]
+    if not found.calibrated:
+        lines.append(
+            "Look for a constant that is missing in a log density, for a prior that is not the one data were made "
+            "with, and for answers that are not trustworthy."
+        )
+    if found.n_without_answer:
+        lines.append(f"{found.n_without_answer} data sets had no answer and are left out; see .rows.")
+    verdict = TRUSTWORTHY if found.calibrated else DO_NOT_USE
+    return (
+        Section(f"Calibration: {word}", lines=tuple(lines), verdict=verdict),
+        Section("Probabilities", columns, (1, 2, 3), tuple(bins)),
+        Section("Data made by, Bayes factor", ("", "for it", "against it"), (1, 2), tuple(designs)),
+    )

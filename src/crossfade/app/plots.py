@@ -15,9 +15,11 @@ from crossfade.app.words import with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
 if TYPE_CHECKING:
+    from crossfade.calibration import Calibration
     from crossfade.methods.sensitivity import Sensitivity
 
 COLOURS, INK, GREY, PALE = ("#1f6f8b", "#e07a3f", "#6a994e"), "#2b2b2b", "#9a9a9a", "#c8c8c8"
+CERTAIN = 10.0  # log Bayes factors beyond which a picture shows no difference
 MANY = 60  # rungs above which they are averaged in bins
 STYLE: Any = {"font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axes.labelcolor": INK}
 STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5}
@@ -213,3 +215,33 @@ def _draw_overlaps(axis: Any, overlaps: list[tuple[float, float, float]]) -> Non
     axis.axhline(0.1, color=COLOURS[1], linewidth=1, linestyle=(0, (2, 2)))
     axis.set(ylim=(0, 0.62), ylabel="overlap of\nneighbours")
     axis.set_yticks([0, 0.1, 0.5], ["0", "weak: 0.1", "best: 0.5"])
+
+
+def plot_calibration(found: Calibration, path: str | Path) -> None:
+    """The share of data sets that M2 made against p(M2 | data), and the log Bayes factors under each model."""
+    bins = found.bins
+    with figure_to(path, (8.6, 4.2)) as figure:
+        axis, other = figure.subplots(1, 2, width_ratios=[1, 1.15])
+        axis.plot([0, 1], [0, 1], color=GREY, linewidth=1, zorder=1)
+        p, share, sd = bins["probability"], bins["made_by_2"], bins["sd"]
+        axis.fill_between(p, p - 2 * sd, p + 2 * sd, color=PALE, alpha=0.5, linewidth=0, label="95 % by chance")
+        axis.scatter(p, share, s=20 + 200 * bins["sets"] / bins["sets"].sum(), color=COLOURS[0], zorder=3)
+        axis.set_xlabel("p(M2 | data), mean of the bin")
+        axis.set_ylabel("share of the data sets that M2 made")
+        axis.set_xlim(-0.03, 1.03)
+        axis.set_ylim(-0.03, 1.03)
+        axis.set_aspect("equal")
+        axis.legend(loc="upper left")
+        _titled(axis, f"{'Calibrated' if found.calibrated else 'Not calibrated'}: {len(found.made_by_2)} data sets")
+        low, high = np.clip(np.percentile(found.log_bayes_factor, [0.5, 99.5]), -CERTAIN, CERTAIN)
+        edges = np.linspace(low - 0.5, high + 0.5, 31)
+        for k in (0, 1):
+            own = np.clip(found.log_bayes_factor[found.made_by_2 == k], edges[0], edges[-1])
+            style = {"histtype": "stepfilled", "alpha": 0.45, "edgecolor": COLOURS[k], "linewidth": 1.4}
+            other.hist(own, edges, color=COLOURS[k], label=f"made by M{k + 1}", **style)
+        other.axvline(0, color=INK, linewidth=0.9)
+        beyond = ", all beyond the ends within them" * bool(np.ptp(found.log_bayes_factor) > np.ptp(edges))
+        other.set_xlabel(f"log Bayes factor of M2 over M1{beyond}")
+        other.set_ylabel("data sets")
+        other.legend()
+        _titled(other, "What data of this size can show")

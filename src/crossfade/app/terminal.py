@@ -45,7 +45,12 @@ def keep_compiled() -> None:
 
 def text(result: Result) -> str:
     """The page without colours: what `print(result)` gives."""
-    return _written(page(result), console(coloured=False)).rstrip("\n")
+    return plain(*page(result))
+
+
+def plain(*sections: Section) -> str:
+    """Any page without colours."""
+    return _written(sections, console(coloured=False)).rstrip("\n")
 
 
 def show(*sections: Section) -> None:

@@ -8,7 +8,9 @@ from crossfade.types import Estimate
 
 
 def with_error(estimate: Estimate) -> str:
-    """'8.8571 ± 0.0081': the error to two digits, the value to the same place."""
+    """'8.8571 ± 0.0081': the error to two digits, the value to the same place; '8.857108' if there is no error."""
+    if estimate.error == 0:
+        return f"{estimate.value:.6f}"
     return f"{number(estimate.value, estimate.error)} ± {number(estimate.error, estimate.error)}"
 
 

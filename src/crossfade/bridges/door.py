@@ -8,11 +8,16 @@ from typing import Any
 
 from crossfade.density.joint import Joint
 from crossfade.density.model import Model
+from crossfade.density.regression import Regression
 from crossfade.types import CrossfadeError
 
 
 def opened(model: Any, which: str) -> Model | Joint | None:
-    """A pm.Model, a NumPyro function, or a tuple of one and its arguments, as ours; None if it is none of these."""
+    """A pm.Model, a NumPyro function (or a tuple of one and its arguments), a regression: as ours, or None."""
+    if isinstance(model, Regression):
+        from crossfade.bridges.formula import as_model
+
+        return as_model(model)
     try:
         if any(kind.__module__.split(".")[0] == "pymc" for kind in type(model).__mro__):
             from crossfade.bridges.pymc import from_pymc
@@ -41,3 +46,19 @@ def _check_call(function: Callable[..., Any], args: list[Any]) -> None:
         ) from None
     except ValueError:  # it has no signature that Python can tell
         return
+
+
+def called(function: Callable[..., Any], data: Any) -> Any:
+    """A model of one data set: a NumPyro function with its arguments, or what a function makes of them."""
+    args, kwargs = ((), data) if isinstance(data, dict) else (data if isinstance(data, tuple) else (data,), {})
+    from numpyro.handlers import block, seed
+
+    from crossfade.bridges.numpyro import from_numpyro
+
+    with block(), seed(rng_seed=0):
+        made = function(*args, **kwargs)
+    if isinstance(made, Model | Joint | Regression) or any(
+        kind.__module__.split(".")[0] == "pymc" for kind in type(made).__mro__
+    ):
+        return made
+    return from_numpyro(function, *args, **kwargs)

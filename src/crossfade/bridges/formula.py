@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from crossfade.bridges.design import Design, designs
+from crossfade.density.regression import Regression
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ def from_formulas(
     with n - 1; "centre" subtracts the columns' means and leaves the response alone; "raw" changes nothing.
     Nothing is centred unless both formulas have an intercept.
     """
-    return models(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
+    first, second = regressions(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
+    return as_model(first), as_model(second)
 
 
-def models(both: list[Design], family: str, prior: Prior) -> tuple[Model, Model]:
-    """The models of two designs under one prior."""
+def regressions(both: list[Design], family: str, prior: Prior) -> tuple[Regression, Regression]:
+    """The models of two designs under one prior, as numbers."""
     _check(prior, family, sorted({name for design in both for name in design.names}))
-    first, second = (_model(design, family, prior) for design in both)
+    first, second = (_regression(design, family, prior) for design in both)
     return first, second
 
 
@@ -73,18 +75,28 @@ def statement(prior: Prior, family: str) -> str:
     return of("") + (f", but {changed}" if changed else "") + noise
 
 
-def _model(design: Design, family: str, prior: Prior) -> Model:
-    mean = np.array([prior.means.get(name, prior.mean) for name in design.names])
+def as_model(regression: Regression) -> Model:
+    """The model of a regression, to be sampled."""
+    family, y, design, names, mean, precision, noise = regression
     if family in SD:
         from crossfade.worlds.glm import logistic, poisson
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
-        return make(*design[:3], prior_mean=mean, prior_sd=_sd(prior, family))
+        return make(y, design, names, prior_mean=mean, prior_sd=precision**-0.5)
     from crossfade.worlds import linear
 
-    precision = np.array([prior.precisions.get(name, prior.precision) for name in design.names])
-    noise = linear.Noise(prior.noise_shape, prior.noise_rate)
-    return linear.model(*design[:3], prior_mean=mean, prior_precision=precision, noise=noise)
+    own = linear.Noise(*noise) if isinstance(noise, tuple) else noise
+    assert own is not None
+    return linear.model(y, design, names, prior_mean=mean, prior_precision=precision, noise=own)
+
+
+def _regression(design: Design, family: str, prior: Prior) -> Regression:
+    names = design.names
+    mean = np.array([prior.means.get(name, prior.mean) for name in names])
+    if family in SD:
+        return Regression(family, *design[:3], mean, np.full(len(names), _sd(prior, family) ** -2.0))
+    precision = np.array([prior.precisions.get(name, prior.precision) for name in names])
+    return Regression(family, *design[:3], mean, precision, (prior.noise_shape, prior.noise_rate))
 
 
 def _sd(prior: Prior, family: str) -> float:

@@ -151,21 +151,27 @@ class AnyOf(eqx.Module):
         return jax.tree.map(lambda values: jnp.asarray(values)[which], self.draws)
 
 
+def opened(model: Any, which: str = "the model") -> Model | Joint:
+    """Any model as one of ours."""
+    if isinstance(model, Model | Joint):
+        return model
+    # By name, as the package finds its own: who has models of ours needs no bridge.
+    if (found := import_module("crossfade.bridges.door").opened(model, which)) is None:
+        raise CrossfadeError(
+            f"{which} is a {type(model).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
+            "from_formulas, as a crossfade.Model, as a pm.Model, or as a NumPyro function with its arguments, "
+            "(model, y)"
+        )
+    return found
+
+
 @in_float64
 def as_joint(model: Any, which: str = "the model") -> Joint:
     """Any model, ours or one that a bridge knows, as a joint: the prior and the likelihood stay apart.
 
     Plain functions are read here, with the data that they see now.
     """
-    if not isinstance(model, Model | Joint):
-        # By name, as the package finds its own: who has models of ours needs no bridge.
-        given, model = model, import_module("crossfade.bridges.door").opened(model, which)
-        if model is None:
-            raise CrossfadeError(
-                f"{which} is a {type(given).__name__}: bring it with from_numpyro, from_pymc, from_log_joint, "
-                "from_formulas, as a crossfade.Model, as a pm.Model, or as a NumPyro function with its arguments, "
-                "(model, y)"
-            )
+    model = opened(model, which)
     if isinstance(model, Joint):
         parts = {part: read(getattr(model, part), model.shapes) for part in ("whole", "log_prior", "log_likelihood")}
         return model._replace(**parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import numpy as np
@@ -19,6 +19,13 @@ from crossfade.types import CrossfadeError, Sharing
 
 # share={"a": "b"} for whole parameters, or {"beta": ("beta", [0, 1], [0, 2])} for some elements of both.
 Share = Mapping[str, Any] | Sequence[str] | None
+
+
+class HasData(Protocol):
+    """A model that may know its responses."""
+
+    @property
+    def data(self) -> Any: ...
 
 
 class Match(NamedTuple):
@@ -184,13 +191,13 @@ def _named(c: Coordinates, which: np.ndarray) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_data(j1: Joint, j2: Joint) -> None:
+def check_data(j1: HasData, j2: HasData) -> None:
     """The same responses in both models, whatever their order: other data have no Bayes factor."""
     if why := data_difference(j1, j2):
         raise CrossfadeError(why)
 
 
-def data_difference(j1: Joint, j2: Joint) -> str:
+def data_difference(j1: HasData, j2: HasData) -> str:
     """How the responses of two models differ and what to do, or nothing; nothing too where they are not known."""
     if j1.data is None or j2.data is None:
         return ""
@@ -213,7 +220,7 @@ def data_difference(j1: Joint, j2: Joint) -> str:
     return f"{said}, so build both from the same rows, on the same scale"
 
 
-def responses(joint: Joint) -> np.ndarray:
+def responses(joint: HasData) -> np.ndarray:
     """Sorted: the order of rows says nothing. Minus zero is zero."""
     return np.sort(np.asarray(joint.data, float).ravel()) + 0.0
 

@@ -17,7 +17,7 @@ from numpyro.distributions import Distribution
 
 from crossfade.analysis.errors import Replicates, combine
 from crossfade.analysis.weights import PARETO_K, pareto_k
-from crossfade.density.joint import Joint
+from crossfade.density.joint import Joint, opened
 from crossfade.density.model import Model, Prior, describe, log_density
 from crossfade.density.precision import in_float64
 from crossfade.density.rescale import checked, no_scale, rescaled_prior, words
@@ -63,8 +63,8 @@ class Sensitivity(NamedTuple):
 
 @in_float64
 def prior_sensitivity(
-    m1: Model | Joint,
-    m2: Model | Joint,
+    m1: Any,
+    m2: Any,
     result: Result,
     name: str,
     *,
@@ -83,6 +83,7 @@ def prior_sensitivity(
     """
     if not np.isfinite(result.log_bayes_factor.value):
         raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
+    m1, m2 = opened(m1, "M1"), opened(m2, "M2")
     values = _factors(factors, exact=prior is not None)
     changes = {
         k: _changes(model, k, result, name, values, prior)

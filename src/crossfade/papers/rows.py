@@ -129,11 +129,11 @@ def two_legs(problem: Problem, n_iter: int, n_rungs: tuple[int, ...], n_runs: in
 def default_method(problem: Problem, n_runs: int, seed: int, target_se: float, compiled: bool = False) -> Rows:
     """The default method, one seed after the other; unless `compiled`, a first run only compiles."""
     if not compiled:
-        compare(problem.m1, problem.m2, target_se=target_se, seed=seed)
+        compare(problem.m1, problem.m2, target_se=target_se, seed=seed, route="path")
     found: Rows = []
     for run in range(n_runs):
         began = time.process_time()
-        result = compare(problem.m1, problem.m2, target_se=target_se, seed=seed + run)
+        result = compare(problem.m1, problem.m2, target_se=target_se, seed=seed + run, route="path")
         about = {"method": AUTO, "truth": problem.truth, "cpu": time.process_time() - began, "run": run}
         answer = result.log_bayes_factor
         found.append({**about, "estimate": answer.value, "error": answer.error, "verdict": result.verdict})

@@ -13,6 +13,7 @@ from numpyro import distributions as dist
 
 from crossfade.density.model import Model, NoData, normal_mean_and_precision
 from crossfade.density.precision import in_float64
+from crossfade.density.regression import Regression
 from crossfade.paths.path import Path
 from crossfade.sampling.kernel import HMC, Kernel, Whitening, broken
 from crossfade.sampling.pencil import Pencil, pencil
@@ -36,6 +37,15 @@ def linked(
         raise CrossfadeError("prior_sd must be positive and finite (a prior must be proper) and prior_mean finite")
     priors = {name: dist.Normal(np.asarray(m), np.asarray(s)) for name, m, s in zip(names, mean, sd, strict=True)}
     return Model(priors, likelihood(y, design, tuple(names)), kernel, y)
+
+
+def as_regression(family: str, design: np.ndarray, m: Model) -> Regression | None:
+    """The model as numbers, where its priors are those it was made with."""
+    priors = [m.priors[name] for name in m.names]
+    if m.data is None or any(type(prior) is not dist.Normal for prior in priors):
+        return None
+    mean, precision = np.array([normal_mean_and_precision(prior) for prior in priors]).T
+    return Regression(family, m.data, design, m.names, mean, precision)
 
 
 @in_float64

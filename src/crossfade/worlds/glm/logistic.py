@@ -11,11 +11,12 @@ import numpy as np
 
 from crossfade.data import load
 from crossfade.density.model import Model, NoData
+from crossfade.density.regression import Regression
 from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
-from crossfade.worlds.glm.laplace import hmc, linked
+from crossfade.worlds.glm.laplace import as_regression, hmc, linked
 
 # Factors in (1, 2]: the product of a thousand of them fits a float64, so one log serves a thousand data.
 FACTORS = 1000
@@ -54,6 +55,9 @@ class LogisticLikelihood(eqx.Module):
 
     def __call__(self, theta: Theta) -> Array:
         return -sum_softplus(self.rows @ vector(theta, self.names))
+
+    def as_regression(self, m: Model) -> Regression | None:
+        return None if m.data is None else as_regression("logistic", flips(m.data)[:, None] * self.rows, m)
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 10.0) -> Model:

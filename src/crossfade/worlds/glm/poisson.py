@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from crossfade.density.model import Model
+from crossfade.density.regression import Regression
 from crossfade.sampling.kernel import Cycle
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
@@ -36,6 +37,9 @@ class PoissonLikelihood(eqx.Module):
     def __call__(self, theta: Theta) -> Array:
         beta = vector(theta, self.names)
         return self.totals @ beta - jnp.sum(jnp.exp(self.rows @ beta)) - self.log_factorials
+
+    def as_regression(self, m: Model) -> Regression | None:
+        return laplace.as_regression("poisson", self.rows, m)
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 2.5) -> Model:

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from crossfade.data import load
 from crossfade.density.model import Model, NoData, describe, normal_mean_and_precision, without_data
 from crossfade.density.precision import in_float64
+from crossfade.density.regression import Regression
 from crossfade.sampling.kernel import Gibbs
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.conjugate import Coefficients, End, Joint, Regressions, TwoBlocks, regression
@@ -62,6 +63,22 @@ class GaussianLikelihood(eqx.Module):
     def __call__(self, theta: Theta) -> Array:
         variance = theta["variance"] if self.variance is None else self.variance
         return -len(self.y) / 2 * (LOG_2PI + jnp.log(variance)) - self.squares(theta) / (2 * variance)
+
+    def as_regression(self, m: Model) -> Regression | None:
+        """The model as numbers, where it is conjugate and its priors are those it was made with."""
+        if self.variance is None:
+            kind, noise = ScaledNormal, m.priors["variance"]
+            if type(noise) is not dist.InverseGamma:
+                return None
+        else:
+            kind = dist.Normal
+        if any(type(m.priors[name]) is not kind for name in self.names):
+            return None
+        mean, precision = _priors(m, m, self.names)
+        if self.variance is None:
+            return Regression("gaussian", self.y, self.design, self.names, mean, precision, _gamma(m))
+        known = float(self.variance)
+        return Regression("gaussian", self.y, self.design, self.names, mean, precision * known, known)
 
 
 def model(

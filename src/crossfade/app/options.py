@@ -1,0 +1,31 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+What = Annotated[
+    list[str],
+    typer.Argument(
+        help="A CSV file and two formulas like 'y ~ x', or two models like models.py:m1 (a crossfade, NumPyro or "
+        "PyMC model, or a function that makes one).",
+        metavar="DATA FORMULA1 FORMULA2 | FILE.py:M1 FILE.py:M2",
+    ),
+]
+Family = Annotated[str, typer.Option(help="Of formulas: gaussian, logistic or poisson.")]
+Scaling = Annotated[str, typer.Option(help="Of formulas: standardise, centre or raw.")]
+PriorMean = Annotated[
+    list[str] | None, typer.Option(help="Of the coefficients: a number for all, or NAME=NUMBER. (default 0)")
+]
+PriorPrecision = Annotated[
+    list[str] | None, typer.Option(help="gaussian: coefficient ~ N(mean, variance/precision); as above. (default 1)")
+]
+NoiseShape = Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")]
+NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
+PriorSd = Annotated[
+    float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]

@@ -1,0 +1,158 @@
+"""A regression as numbers: response, columns, priors. NumPy only, so that an answer need not wait for a compiler.
+
+gaussian: y ~ N(D theta, v), theta ~ N(mean, v / precision), 1/v ~ Gamma(shape, rate), or v known
+logistic: P(y = 1) = 1 / (1 + exp(-D theta)), theta ~ N(mean, 1 / precision)
+poisson:  y ~ Poisson(exp(D theta)), theta ~ N(mean, 1 / precision)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln
+
+from crossfade.types import Posterior
+
+LOG_2PI = float(np.log(2 * np.pi))
+BLOCK = 2**21  # numbers in memory at a time
+FACTORS = 512  # in (1, 2]: their product fits a float64, so one logarithm serves so many rows
+VARIANCE = "variance"
+LARGEST = 40.0  # log rate beyond which NumPy draws no counts
+
+
+class Regression(NamedTuple):
+    """One model of the table above; equal names are the same coefficient in another regression."""
+
+    family: str
+    y: np.ndarray  # [row]
+    design: np.ndarray  # [row, coefficient]
+    names: tuple[str, ...]
+    mean: np.ndarray  # [coefficient]
+    precision: np.ndarray  # [coefficient]
+    noise: tuple[float, float] | float | None = None  # gaussian: shape and rate, or the known variance
+
+    @property
+    def data(self) -> np.ndarray:
+        """What two models must have in common."""
+        return self.y
+
+    @property
+    def conjugate(self) -> bool:
+        return self.family == "gaussian"
+
+    @property
+    def priors(self) -> dict[str, str]:
+        """In words, by parameter."""
+        said = {}
+        if isinstance(self.noise, tuple):
+            said[VARIANCE] = "InverseGamma({:g}, {:g})".format(*self.noise)
+        known = self.noise if isinstance(self.noise, float) else 1.0
+        for name, mean, precision in zip(self.names, self.mean, self.precision, strict=True):
+            scale = f"variance / {precision:g}" if VARIANCE in said else f"{np.sqrt(known / precision):g}"
+            said[name] = f"Normal({mean:g}, {scale})"
+        return said
+
+    def log_evidence(self) -> float:
+        """log p(y) of a gaussian regression, in closed form."""
+        _, root, least = self._least_squares()
+        n, log_det = len(self.y), np.log(self.precision).sum() / 2 - np.log(np.abs(np.diag(root))).sum()
+        if not isinstance(self.noise, tuple):
+            assert self.noise is not None
+            return float(-n / 2 * (LOG_2PI + np.log(self.noise)) + log_det - least / (2 * self.noise))
+        shape, rate = self.noise
+        normaliser = shape * np.log(rate) - gammaln(shape)
+        after, late = shape + n / 2, rate + least / 2
+        return float(-n / 2 * LOG_2PI + log_det + normaliser + gammaln(after) - after * np.log(late))
+
+    def posterior(self, n_chains: int, n_draws: int, random: np.random.Generator) -> Posterior:
+        """Independent draws of the posterior of a gaussian regression."""
+        best, root, least = self._least_squares()
+        found: Posterior = {}
+        if isinstance(self.noise, tuple):
+            shape, rate = self.noise
+            gamma = random.gamma(shape + len(self.y) / 2, size=(n_chains, n_draws))
+            variance = found[VARIANCE] = (rate + least / 2) / gamma
+        else:
+            variance = np.full((n_chains, n_draws), self.noise)
+        normal = random.standard_normal((n_chains, n_draws, len(best)))
+        theta = best + np.sqrt(variance)[..., None] * np.linalg.solve(root, normal[..., None])[..., 0]
+        return found | dict(zip(self.names, np.moveaxis(theta, -1, 0), strict=True))
+
+    def simulate(self, random: np.random.Generator) -> np.ndarray:
+        """Responses that the model makes up: parameters from the prior, responses given them."""
+        variance: Any = 1.0
+        if self.conjugate:
+            variance = self.noise[1] / random.gamma(self.noise[0]) if isinstance(self.noise, tuple) else self.noise
+        eta = self.design @ (self.mean + np.sqrt(variance / self.precision) * random.standard_normal(len(self.mean)))
+        if self.family == "logistic":
+            return (random.uniform(size=len(eta)) < expit(eta)).astype(float)
+        if self.family == "poisson":
+            return random.poisson(np.exp(np.minimum(eta, LARGEST))).astype(float)
+        return eta + np.sqrt(variance) * random.standard_normal(len(eta))
+
+    def _least_squares(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Minimiser of S = |y - D theta|^2 + sum precision (theta - mean)^2, R with R'R = S''/2, and the minimum."""
+        weight = np.sqrt(self.precision)
+        q, root = np.linalg.qr(np.vstack([self.design, np.diag(weight)]))
+        target = np.concatenate([self.y, weight * self.mean])
+        best = np.linalg.solve(root, q.T @ target)
+        residual = np.concatenate([self.y - self.design @ best, weight * (self.mean - best)])
+        return best, root, float(residual @ residual)
+
+    def log_joint(self, theta: np.ndarray) -> np.ndarray:
+        """log p(y, theta) of a logistic or Poisson regression at points [point, coefficient]."""
+        step = max(BLOCK // max(len(self.y), 1), 1)
+        found = [self._log_likelihood(theta[i : i + step]) for i in range(0, len(theta), step)]
+        away = theta - self.mean
+        log_prior = -0.5 * (away**2 @ self.precision) + 0.5 * np.log(self.precision / (2 * np.pi)).sum()
+        return np.concatenate([*found, np.zeros(0)]) + log_prior
+
+    def _log_likelihood(self, theta: np.ndarray) -> np.ndarray:
+        explained = theta @ (self.design.T @ self.y)
+        eta = theta @ self.design.T
+        if self.family == "poisson":
+            with np.errstate(over="ignore"):  # an infinite rate is impossible, and its log likelihood -inf
+                return explained - np.exp(eta, out=eta).sum(axis=1) - gammaln(self.y + 1).sum()
+        # log(1 + e^x) = (x + |x|) / 2 + log(1 + e^-|x|)
+        linear = theta @ self.design.sum(axis=0)
+        size = np.abs(eta, out=eta)
+        halves = (linear + size.sum(axis=1)) / 2
+        factors = np.exp(np.negative(size, out=size), out=size)
+        factors += 1
+        starts = np.arange(0, len(self.y), FACTORS)
+        return explained - halves - np.log(np.multiply.reduceat(factors, starts, axis=1)).sum(axis=1)
+
+    def mode_and_curvature(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the log joint of a logistic or Poisson regression is largest, and minus its second derivatives there.
+
+        It is concave, so damped Newton steps arrive from anywhere; they begin at the prior's mean or at 0.
+        """
+        theta = max((self.mean, np.zeros_like(self.mean)), key=lambda at: self.log_joint(at[None])[0])
+        for _ in range(200):
+            fitted, weight = self._fitted(theta)
+            gradient = self.design.T @ (self.y - fitted) - self.precision * (theta - self.mean)
+            curvature = (self.design * weight[:, None]).T @ self.design + np.diag(self.precision)
+            step = np.linalg.solve(curvature, gradient)
+            before = self.log_joint(theta[None])[0]
+            while not self.log_joint((theta + step)[None])[0] >= before and np.abs(step).max() > 1e-10:
+                step = step / 2
+            theta = theta + step
+            if gradient @ step < 1e-14:
+                break
+        return theta, curvature
+
+    def _fitted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of every response."""
+        eta = self.design @ theta
+        if self.family == "poisson":
+            return (rate := np.exp(eta)), rate
+        return (p := expit(eta)), p * (1 - p)
+
+
+def regression_of(model: Any) -> Regression | None:
+    """The regression that a model is, if its likelihood says that it is one."""
+    if isinstance(model, Regression):
+        return model
+    read = getattr(getattr(model, "log_likelihood", None), "as_regression", None)
+    return None if read is None else read(model)

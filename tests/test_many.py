@@ -1,0 +1,202 @@
+"""One pair, many data sets: rows as of single comparisons, failures in their rows, nothing lost by a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import numpyro
+import pandas
+import pytest
+from numpyro import distributions as dist
+from typer.testing import CliRunner
+
+import crossfade
+from crossfade import compare, compare_many, from_formulas
+from crossfade.app.cli import app
+from crossfade.many import JOURNAL
+from crossfade.types import CrossfadeError
+
+RANDOM = np.random.default_rng(3)
+
+
+def table(effect=0.0, n=30):
+    x, z = RANDOM.normal(size=(2, n))
+    return pandas.DataFrame({"y": 1 + 0.5 * x + effect * z + RANDOM.normal(size=n), "x": x, "z": z})
+
+
+TABLES = {"a": table(), "b": table(0.8), "flat": table().assign(x=1.0), "c": table(0.3)}
+FORMULAS = ("y ~ x", "y ~ x + z")
+
+
+def exact(rows):
+    return compare(*from_formulas(rows, *FORMULAS)).log_bayes_factor.value
+
+
+def test_rows_are_those_of_single_comparisons_and_failures_say_why():
+    found = compare_many(*FORMULAS, TABLES)
+    rows = found.table
+    assert list(rows.index) == list(TABLES)
+    for name in ("a", "b", "c"):
+        assert rows.loc[name, "log_bayes_factor"] == pytest.approx(exact(TABLES[name]), abs=1e-10)
+        assert rows.loc[name, "verdict"] == "trustworthy"
+    assert rows.loc["flat", "verdict"] == "failed" and "'x' is constant" in rows.loc["flat", "reason"]
+    assert np.isnan(rows.loc["flat", "log_bayes_factor"])
+    assert found.verdicts == {"trustworthy": 3, "failed": 1}
+    assert "4 data sets: 3 trustworthy, 1 failed" in str(found)
+
+
+def test_a_row_depends_on_its_own_name_alone():
+    counts = {name: rows.assign(y=np.round(np.exp(rows["y"] / 3))) for name, rows in TABLES.items() if name != "flat"}
+    some = compare_many(*FORMULAS, dict(reversed(counts.items())), family="poisson").table
+    alone = compare_many(*FORMULAS, {"b": counts["b"]}, family="poisson").table
+    columns = ["log_bayes_factor", "error", "seed"]
+    assert some.loc["b", columns].tolist() == alone.loc["b", columns].tolist()
+    other = compare_many(*FORMULAS, {"b": counts["b"]}, family="poisson", seed=1).table
+    assert other.loc["b", "log_bayes_factor"] != alone.loc["b", "log_bayes_factor"]
+
+
+def narrow(y):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+
+
+def wide(y):
+    mu = numpyro.sample("mu", dist.Normal(0, 3))
+    numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+
+
+def log_evidence(y, sd):
+    cover = np.eye(len(y)) + sd**2
+    return -0.5 * (y @ np.linalg.solve(cover, y) + np.linalg.slogdet(2 * np.pi * cover)[1])
+
+
+def test_numpyro_models_of_many_data_sets():
+    sets = [RANDOM.normal(1.0, 1.0, size=8) for _ in range(3)]
+    rows = compare_many(narrow, wide, sets, target_se=0.02).table
+    for row, y in zip(rows.itertuples(), sets, strict=True):
+        truth = log_evidence(y, 3.0) - log_evidence(y, 1.0)
+        assert row.error <= 0.02 and abs(row.log_bayes_factor - truth) < 4 * row.error
+
+
+def made(y, sd):
+    def likelihood(theta):
+        return dist.Normal(theta["mu"], 1.0).log_prob(y).sum()
+
+    return crossfade.Model({"mu": dist.Normal(0.0, sd)}, likelihood, data=y)
+
+
+def test_functions_that_make_models_with_named_data():
+    y = RANDOM.normal(size=6)
+    rows = compare_many(lambda y: made(y, 1.0), lambda y: made(y, 3.0), {"one": {"y": y}}, target_se=0.02).table
+    truth = log_evidence(y, 3.0) - log_evidence(y, 1.0)
+    assert abs(rows.loc["one", "log_bayes_factor"] - truth) < 4 * rows.loc["one", "error"]
+
+
+def test_what_cannot_be_done_is_said_before_the_work(tmp_path):
+    with pytest.raises(CrossfadeError, match="two formulas, or two functions"):
+        compare_many(made(np.ones(3), 1.0), made(np.ones(3), 2.0), [])
+    with pytest.raises(CrossfadeError, match=r"written as \.csv, \.jsonl, \.parquet"):
+        compare_many(*FORMULAS, TABLES, out=tmp_path / "table.txt")
+    with pytest.raises(CrossfadeError, match="does not exist"):
+        compare_many(*FORMULAS, TABLES, out=tmp_path / "nowhere" / "table.csv")
+    with pytest.raises(CrossfadeError, match="two data sets are called '1'"):
+        compare_many(*FORMULAS, {1: TABLES["a"], "1": TABLES["b"]})
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_tables_are_written_by_their_ending(tmp_path, ending):
+    out = tmp_path / f"table.{ending}"
+    found = compare_many(*FORMULAS, TABLES, out=out)
+    back = pandas.read_csv(out) if ending == "csv" else pandas.read_json(out, lines=True)
+    np.testing.assert_allclose(back["log_bayes_factor"], found.table["log_bayes_factor"], rtol=1e-12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name]
+
+
+def test_parquet_or_what_is_missing(tmp_path):
+    out = tmp_path / "table.parquet"
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        with pytest.raises(CrossfadeError, match="Parquet needs pyarrow"):
+            compare_many(*FORMULAS, TABLES, out=out)
+    else:
+        compare_many(*FORMULAS, TABLES, out=out)
+        assert len(pandas.read_parquet(out)) == len(TABLES)
+
+
+def test_finished_rows_are_taken_from_the_journal(tmp_path, monkeypatch):
+    out = tmp_path / "table.csv"
+    whole = compare_many(*FORMULAS, TABLES)
+    journal = out.with_name(out.name + JOURNAL)
+    monkeypatch.setattr("crossfade.many.Many.save", stop := lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        compare_many(*FORMULAS, TABLES, out=out)
+    monkeypatch.undo()
+    assert stop and len(journal.read_text().splitlines()) == 1 + len(TABLES)
+    lines = journal.read_text().splitlines(keepends=True)
+    kept = json.loads(lines[1])
+    kept["row"]["reason"] = "from the journal"
+    journal.write_text("".join([lines[0], json.dumps(kept) + "\n", lines[2], lines[3][:20]]))  # the third is cut off
+    again = compare_many(*FORMULAS, TABLES, out=out)
+    assert again.rows[0]["reason"] == "from the journal" and not journal.exists()
+    for before, after in zip(whole.rows[1:], again.rows[1:], strict=True):
+        assert before["log_bayes_factor"] == after["log_bayes_factor"]
+
+
+def test_a_journal_of_other_settings_or_other_data_is_not_taken(tmp_path, monkeypatch):
+    out = tmp_path / "table.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr("crossfade.many.Many.save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            compare_many(*FORMULAS, TABLES, out=out)
+    with pytest.raises(CrossfadeError, match="rows of another comparison"):
+        compare_many(*FORMULAS, TABLES, out=out, seed=1)
+    changed = {**TABLES, "a": TABLES["a"].assign(y=TABLES["a"]["y"] * np.linspace(0.5, 2, 30))}
+    found = compare_many(*FORMULAS, changed, out=out)
+    assert found.table.loc["a", "log_bayes_factor"] == pytest.approx(exact(changed["a"]), abs=1e-10)
+
+
+def command(folder, *options):
+    joined = pandas.concat([rows.assign(gene=name) for name, rows in TABLES.items()])
+    joined.to_csv(folder / "genes.csv", index=False)
+    return ["compare", str(folder / "genes.csv"), *FORMULAS, "--by", "gene", *options]
+
+
+def test_the_command_line_by_groups(tmp_path):
+    done = CliRunner().invoke(app, command(tmp_path, "--out", str(tmp_path / "table.csv"), "--quiet"))
+    assert done.exit_code == 0, done.output
+    assert "4 groups: 3 trustworthy, 1 failed." in done.stdout and "flat: " in done.stdout
+    rows = pandas.read_csv(tmp_path / "table.csv", index_col="name")
+    assert rows.loc["b", "log_bayes_factor"] == pytest.approx(exact(TABLES["b"]), abs=1e-10)
+    refused = CliRunner().invoke(app, command(tmp_path, "--plot", "a.png"))
+    assert refused.exit_code == 2 and "--plot is for one comparison" in refused.output
+    refused = CliRunner().invoke(app, [*command(tmp_path)[:-1], "name"])
+    assert refused.exit_code == 2 and "--by name: there is no such column" in refused.output
+
+
+def test_a_killed_job_goes_on_where_it_stopped(tmp_path):
+    """A real process, killed in the middle of 60 groups."""
+    rows = pandas.concat([table().assign(gene=f"g{i}") for i in range(60)])
+    rows["y"] = np.round(np.exp(rows["y"] / 3))
+    rows.to_csv(tmp_path / "genes.csv", index=False)
+    out = tmp_path / "table.jsonl"
+    words = [sys.executable, "-m", "crossfade.app.cli", "compare", "genes.csv", *FORMULAS, "--family", "poisson"]
+    words += ["--by", "gene", "--out", out.name, "--quiet"]
+    journal = out.with_name(out.name + JOURNAL)
+    running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    for _ in range(2400):
+        if journal.is_file() and len(journal.read_text().splitlines()) > 10:
+            break
+        time.sleep(0.05)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    kept = [json.loads(line)["row"] for line in journal.read_text().splitlines()[1:-1]]
+    assert 9 <= len(kept) < 60 and not out.exists()
+    subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    final = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["name"] for row in final] == [f"g{i}" for i in range(60)]
+    assert final[: len(kept)] == kept  # to the second that they took
