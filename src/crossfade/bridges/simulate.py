@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crossfade.density.precision import in_float64
 from crossfade.density.regression import Regression, regression_of
 from crossfade.types import CrossfadeError
 
@@ -38,12 +39,14 @@ def simulator(model: Any, which: str) -> Simulator:
     )
 
 
+@in_float64
 def _of_numpyro(function: Callable[..., Any], args: list[Any]) -> Simulator:
     import jax
-    from numpyro.handlers import condition, seed, trace, uncondition
+    from numpyro.handlers import seed, trace
 
     from crossfade.bridges.numpyro import from_numpyro
 
+    @in_float64
     def sites(key: int, fn: Callable[..., Any]) -> dict[str, Any]:
         return dict(trace(seed(fn, jax.random.key(key))).get_trace(*args))
 
@@ -55,13 +58,37 @@ def _of_numpyro(function: Callable[..., Any], args: list[Any]) -> Simulator:
             raise CrossfadeError(f"numpyro.factor {name!r} has no distribution to make up data from: {HELP}")
 
     def draw(key: int) -> Data:
-        made = sites(key, uncondition(function))
+        made = sites(key, _replaced(function, _forgotten))
         return {name: np.asarray(made[name]["value"]) for name in observed}
 
     def given(data: Data) -> Any:
-        return from_numpyro(condition(uncondition(function), data=data), *args)
+        def other(site: dict[str, Any]) -> None:
+            site["value"] = data[site["name"]]
+
+        return from_numpyro(_replaced(function, other), *args)
 
     return Simulator({name: np.shape(site["value"]) for name, site in observed.items()}, draw, given)
+
+
+def _replaced(function: Callable[..., Any], change: Callable[[dict[str, Any]], None]) -> Callable[..., Any]:
+    """The model with its observed sites changed."""
+    from numpyro.primitives import Messenger
+
+    class Replaced(Messenger):
+        def process_message(self, msg: dict[str, Any]) -> None:
+            if msg["type"] == "sample" and msg["is_observed"]:
+                change(msg)
+
+    return Replaced(function)
+
+
+def _forgotten(site: dict[str, Any]) -> None:
+    """Without its value; a distribution of one datum that was given many is that of as many."""
+    shape = np.shape(site["value"])
+    batch = shape[: len(shape) - site["fn"].event_dim]
+    if site["fn"].batch_shape != batch:
+        site["fn"] = site["fn"].expand(batch)
+    site["is_observed"], site["value"] = False, None
 
 
 def _of_pymc(model: Any) -> Simulator:
