@@ -4,7 +4,7 @@ python benchmarks/merit.py [NAME ...] [--seeds 20]
 
 - auto: `compare` as it is. - path: `compare(route="path")`.
 - laplace: mode and curvature, then importance sampling from a Student's t, for each model on its own (`first_look`).
-- bridge: Meng and Wong's iterated bridge between our own draws of each posterior and a Gaussian fitted to the other half.
+- bridge: Meng and Wong's iterated bridge between our own draws of each posterior and a Gaussian fitted to others.
 
 Compilation is not counted, warming up is. Bridge sampling is given the draws of `sample`, whose CPU seconds count.
 """
