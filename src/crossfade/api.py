@@ -59,8 +59,9 @@ def compare(
     parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
     `discontinuous` names parameters in which a likelihood has steps, such as a change point; `exchangeable` those of
     components whose numbering means nothing, such as the means, spreads and weights of a mixture.
-    Regressions take the cheapest route that is right: the closed form, or importance sampling from their modes, and
-    chains where that fails; route="path" asks for chains in any case.
+    The cheapest route that is right is taken: regressions have a closed form, or importance sampling from their modes;
+    small smooth models end in importance sampling where the asked error is far below that of the first draws.
+    route="path" asks for chains alone.
     A line on the terminal says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
@@ -92,7 +93,7 @@ def compare(
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
         wanted = asked(target_se, budget)
-        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress))
+        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress), route)
         if why:
             result.about["notes"].append(f"chains were run, because {why}")
     else:
@@ -126,12 +127,21 @@ def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[
 
 
 def _by_default(
-    j1: Joint, j2: Joint, wanted: Any, seed: int, n_chains: int | None, share: Share, draws: tuple[Any, Any], say: Say
+    j1: Joint,
+    j2: Joint,
+    wanted: Any,
+    seed: int,
+    n_chains: int | None,
+    share: Share,
+    draws: tuple[Any, Any],
+    say: Say,
+    route: str,
 ) -> Result:
     began = time.perf_counter()
     joined = union(j1, j2, share)  # before any work: what cannot be shared as asked is an error
     may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
-    run = fitted.begin((j1, j2), wanted, seed, n_chains=n_chains, share=share, draws=draws, may_give_up=may_give_up)
+    settings: dict[str, Any] = {"n_chains": n_chains, "share": share, "draws": draws}
+    run = fitted.begin((j1, j2), wanted, seed, **settings, may_give_up=may_give_up, points=route == AUTO)
     run = drive(run, say, began)
     if run.given_up:
         needed, spent = fallback.forecast(run.joints), time.perf_counter() - began

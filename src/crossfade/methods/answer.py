@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from crossfade.analysis.judge import (
@@ -59,20 +61,27 @@ def result_of(run: Run) -> Result:
     """What a finished run says, and whether to trust it."""
     assert run.edge is not None and run.summary is not None
     summary, edge = run.summary, run.edge
-    findings = of_error(summary.headline, run.asked.target_se, run.stopped)
+    headline = summary.headline if run.points is None else run.points.estimate
+    findings = of_error(headline, run.asked.target_se, run.stopped)
+    findings += [] if run.points is None else run.points.findings()
     findings += [finding for chains in chains_of(run) for finding in of_chains(chains)]
     findings += [*of_overlap(edge.legs), *of_ratios(edge.legs), *of_checks(summary.checks, summary.headline)]
     findings += of_undefined(edge.rungs[k].undefined for k in (0, -1))
-    about = {
+    about: dict[str, Any] = {
         "path": description(edge),
         "n_chains": run.n_chains,
         "n_draws": {f"{rung.tau:.4g}": rung.n_draws * run.n_chains for rung in edge.rungs},
     }
+    opinions, differences = summary.opinions, summary.differences
+    if run.points is not None:
+        about["path"] += f"; then importance sampling, {run.points.n_points:,} points of each model"
+        opinions = {summary.headline.name: summary.headline, **opinions}
+        differences = {summary.headline.name: -run.points.difference}
     return Result(
-        summary.headline,
+        headline,
         *judge(findings),
-        summary.opinions,
-        summary.differences,
+        opinions,
+        differences,
         summary.checks,
         edge.legs,
         edge.union.sharing,

@@ -176,23 +176,24 @@ def refined(side: Side, seed: int, n_points: int) -> Side:
 
 
 def fitted(own: Weighted, before: Student) -> Student:
-    """Mean, spread and skewness of the weighted points, and the dof that makes the variance of the weights least."""
+    """A t for the weighted points of the one before; wider where they are too few."""
     points, flat = own.points.reshape(-1, own.points.shape[-1]), own.log_weight.ravel()
     weight = np.exp(flat - logsumexp(flat))
-    mean = weight @ points
     if 1 / (weight**2).sum() < FEW * points.shape[1]:
         # Few points carry the weight: a wider t around their mean finds where to look.
-        return Student(mean, 1.5 * before.root, before.widths, DOFS[0])
+        return Student(weight @ points, 1.5 * before.root, before.widths, DOFS[0])
+    return student_of(points, weight, flat + before.log_density(points))
+
+
+def student_of(points: np.ndarray, weight: np.ndarray, log_p: np.ndarray) -> Student:
+    """The t with the mean, spread and skewness of weighted points, and the dof of least variance of p / t."""
+    mean = weight @ points
     away = points - mean
     spread = (away * weight[:, None]).T @ away
     root = np.linalg.cholesky(spread + 1e-12 * np.diag(np.diag(spread)))
     shift, widths = split(weight @ np.linalg.solve(root, away.T).T ** 3)
-    trials = []
-    for dof in DOFS:
-        narrow = root * np.sqrt((dof - 2) / dof)
-        trials.append(Student(mean + root @ shift, narrow, widths, dof))
+    trials = [Student(mean + root @ shift, root * np.sqrt((dof - 2) / dof), widths, dof) for dof in DOFS]
     # The mean over p of p / t is the second moment of the weights.
-    log_p = flat + before.log_density(points)
     return min(trials, key=lambda trial: float(logsumexp(log_p - trial.log_density(points), b=weight)))
 
 

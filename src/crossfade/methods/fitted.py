@@ -16,7 +16,7 @@ from crossfade.analysis.mixing import mixing
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share
-from crossfade.methods import pilot
+from crossfade.methods import pilot, refine
 from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, fitted, grown, with_rung
 from crossfade.methods.run import PILOT, Pilot, Run
@@ -38,8 +38,9 @@ def begin(
     share: Share = None,
     draws: tuple[Any, Any] = (None, None),
     may_give_up: bool = False,
+    points: bool = True,
 ) -> Run:
-    """A run that has not begun, but for the draws that the user brings along."""
+    """A run that has not begun, but for draws brought along; with `points` it may end in importance sampling."""
     may_have_fewer = n_chains is None
     if n_chains is None:
         n_chains = 32 if max(joint.coordinates.size for joint in joints) <= MANY else 16
@@ -64,6 +65,7 @@ def begin(
         may_give_up=may_give_up,
         draws=(own[0], own[1]),
         pilots=(pilots[0], pilots[1]),
+        points_tried=not points,
     )
 
 
@@ -89,6 +91,8 @@ def _next(run: Run) -> tuple[str, Callable[[Run], Run]]:
     if run.edge is None:
         return "fitting links to the draws", with_edge
     if run.summary is not None:
+        if not run.points_tried and run.summary.headline.error > run.asked.target_se and refine.fits(run.edge):
+            return "importance sampling from fits to the draws", _by_points
         return "drawing more from both posteriors", _grown
     n_rungs = len(run.edge.rungs)
     if n_rungs < MAX_RUNGS and (overlap := min(run.edge.overlaps())) < GOOD_OVERLAP:
@@ -129,6 +133,16 @@ def _looked_at(run: Run) -> Run:
     if run.n_longer < LONGER and _chains_are_short(run):
         return run._replace(n_longer=run.n_longer + 1)
     return run._replace(finished=True)
+
+
+def _by_points(run: Run) -> Run:
+    """Chains have shown what there is; where points are cheaper than more draws, they give the answer."""
+    assert run.edge is not None
+    if _chains_are_short(run):
+        return run._replace(points_tried=True)
+    summary = run.edge.summary()  # its error knows that links were fitted: the points are held against it
+    found = refine.by_points(run.edge, summary.headline, run.asked, run.seed)
+    return run._replace(points=found, points_tried=True, summary=summary, finished=found is not None)
 
 
 def _chains_are_short(run: Run) -> bool:

@@ -11,6 +11,7 @@ from crossfade.density.joint import Joint
 from crossfade.density.sharing import Share
 from crossfade.methods.budget import Asked
 from crossfade.methods.edge import Edge
+from crossfade.methods.refine import Refined
 from crossfade.sampling.draws import Draws
 from crossfade.sampling.hmc import SEGMENT
 
@@ -43,6 +44,8 @@ class Run(NamedTuple):
     summary: Summary | None = None  # of the edge as it is
     error_before: float = np.inf  # before the last draws were added
     n_longer: int = 0
+    points: Refined | None = None  # the answer by importance sampling, where that was cheaper
+    points_tried: bool = False
     room: float = np.inf  # draws per chain that the time still allows
     given_up: str = ""  # why this method does not fit the pair
     stopped: str = ""  # why the run ended, if not because the asked error was reached
