@@ -12,8 +12,7 @@ import numpy as np
 from numpyro import distributions as dist
 
 from crossfade.density.model import Model, NoData, normal_mean_and_precision
-from crossfade.density.precision import in_float64
-from crossfade.density.regression import Regression
+from crossfade.density.regression import Regression, regression_of
 from crossfade.paths.path import Path
 from crossfade.sampling.kernel import HMC, Kernel, Whitening, broken
 from crossfade.sampling.pencil import Pencil, pencil
@@ -48,39 +47,16 @@ def as_regression(family: str, design: np.ndarray, m: Model) -> Regression | Non
     return Regression(family, m.data, design, m.names, mean, precision)
 
 
-@in_float64
 def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior mode by damped Newton steps, and the curvature of the log likelihood there (without the prior's)."""
+    """Posterior mode, and the curvature of the log likelihood there (without the prior's)."""
     mean, prior = np.array([normal_mean_and_precision(m.priors[name]) for name in m.names]).T
     if isinstance(m.log_likelihood, NoData):
         return mean, np.zeros((len(mean), len(mean)))
-
-    def expanded(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        value, slope, curvature = map(np.asarray, _expanded(m.log_likelihood, m.names, theta))
-        return (prior * (theta - mean) ** 2).sum() / 2 - value, prior * (theta - mean) - slope, -curvature
-
-    # Far out a log link overflows to inf, which is no minimum.
-    theta = min((mean, np.zeros_like(mean)), key=lambda theta: expanded(theta)[0])
-    for _ in range(100):
-        value, gradient, curvature = expanded(theta)
-        step = np.linalg.solve(curvature + np.diag(prior), gradient)
-        decrement = gradient @ step
-        while expanded(theta - step)[0] > value and np.abs(step).max() > 1e-10:
-            step = step / 2
-        theta = theta - step
-        if decrement < 1e-16:
-            break
-    return theta, curvature
-
-
-@eqx.filter_jit
-def _expanded(function: Callable[[Theta], Array], names: tuple[str, ...], x: Array) -> tuple[Array, Array, Array]:
-    """Value, gradient and second derivatives of a function of named scalars."""
-
-    def of_vector(x: Array) -> Array:
-        return function(dict(zip(names, x, strict=True)))
-
-    return of_vector(x), jax.grad(of_vector)(x), jax.hessian(of_vector)(x)
+    own = regression_of(m)
+    if own is None:
+        raise CrossfadeError("this world's sampler is for its own models, with their data: pass kernel=")
+    mode, curvature = own.mode_and_curvature()
+    return mode, curvature - np.diag(prior)
 
 
 def hmc(m1: Model, m2: Model) -> HMC:
