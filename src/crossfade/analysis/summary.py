@@ -157,6 +157,13 @@ def _heavy_tails(trace: Trace) -> bool:
     return any(s < FEW or (s < MOST and pareto_k(way) > NO_VARIANCE) for s, way in zip(shares, ways, strict=True))
 
 
+def headline_of_halves(legs: tuple[Leg, ...], name: str) -> Summary:
+    """The answer alone, its fits held fixed: to see how far there is to go."""
+    halves = [replicates(leg.forward, ESTIMATORS[name].function) for leg in legs]
+    found = combine([(0.5, half.estimate()) for half in halves], name)
+    return Summary(found._replace(error=max(found.error, expected_error(legs))), {}, {}, {})
+
+
 def _statistics(trace: Trace, name: str) -> dict[str, float]:
     """Every number that is told of one half: the answer, opinions, and the checks whose value is known in advance."""
     found: dict[str, float] = {}

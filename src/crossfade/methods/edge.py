@@ -14,7 +14,7 @@ import numpy as np
 
 from crossfade.analysis.judge import DIVERGENT
 from crossfade.analysis.mixing import mixing
-from crossfade.analysis.summary import Summary, summarise_halves
+from crossfade.analysis.summary import Summary, headline_of_halves, summarise_halves
 from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, Union, check_data, union
 from crossfade.methods.rung import Rung, legs_of, middle, overlaps
@@ -69,8 +69,8 @@ class Edge(NamedTuple):
         return summarise_halves(self.legs, left_out(self), HEADLINE)
 
     def quick_summary(self) -> Summary:
-        """The same with the fits held fixed: too sure by what they add, but enough to see how far there is to go."""
-        return summarise_halves(self.legs, (), HEADLINE)
+        """The answer with the fits held fixed: too sure by what they add, but enough to see how far there is to go."""
+        return headline_of_halves(self.legs, HEADLINE)
 
 
 @in_float64
@@ -93,17 +93,18 @@ def fitted(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0
         )
     joined = union(draws_1.joint, draws_2.joint, share)
     edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), ())  # type: ignore[arg-type]
+    worth = [_worth(edge, half) for half in _halves(draws_1.n_chains)]
     if joined.n_shared == 0:
-        return _refitted(edge)
-    found = [_refitted(edge._replace(warp=warp)) for warp in WARPS]
+        return _refitted(edge, worth)
+    found = [_refitted(edge._replace(warp=warp), worth) for warp in WARPS]
     scores = [min(own.overlaps()) for own in found]
     return next(own for own, score in zip(found, scores, strict=True) if score > max(scores) - 0.003)
 
 
-def _refitted(edge: Edge) -> Edge:
-    """Fits to all draws so far, and the two ends read with them."""
+def _refitted(edge: Edge, worth: list[tuple[float, float]]) -> Edge:
+    """Fits to all draws so far, and the two ends read with them; `worth` in independent draws, of each half."""
     halves = _halves(edge.draws[0].n_chains)
-    own = [_fit_of(edge, half) for half in halves]
+    own = [_fit_of(edge, half, n) for half, n in zip(halves, worth, strict=True)]
     edge = edge._replace(fits=(own[1], own[0]))
     return edge._replace(rungs=tuple(_end(edge, k) for k in (0, 1)))
 
@@ -112,11 +113,11 @@ def _halves(n_chains: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(n_chains // 2), np.arange(n_chains // 2, n_chains)
 
 
-def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float] | None = None) -> Fit:
-    """The fit to the draws of these chains; `worth` in independent draws, measured unless given."""
+def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float]) -> Fit:
+    """The fit to the draws of these chains, and what they are worth in independent draws."""
     u = [draws.u[chains] for draws in edge.draws]
     flat = [own.reshape(own.shape[0] * own.shape[1], own.shape[2]) for own in u]
-    return fit(edge.union, (flat[0], flat[1]), worth or _worth(edge, chains), edge.warp)
+    return fit(edge.union, (flat[0], flat[1]), worth, edge.warp)
 
 
 def _worth(edge: Edge, chains: np.ndarray) -> tuple[float, float]:
@@ -244,7 +245,8 @@ def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
     """As many draws more per chain at each rung; the ends are fitted anew unless rungs belong to the old fit."""
     draws = (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1]))
     if len(edge.rungs) == 2:
-        return _refitted(edge._replace(draws=draws))
+        edge = edge._replace(draws=draws)
+        return _refitted(edge, [_worth(edge, half) for half in _halves(draws[0].n_chains)])
     between = [_extended(edge, rung, n // segment) for rung, n in zip(edge.rungs[1:-1], n_draws[1:-1], strict=True)]
     edge = edge._replace(draws=draws)
     return edge._replace(rungs=(_end(edge, 0), *between, _end(edge, 1)))
