@@ -29,8 +29,10 @@ def pima():
     return tuple(regression_of(model) for model in logistic.pima())
 
 
-def test_pima_by_importance_sampling():
+def test_pima_by_importance_sampling(tmp_path):
     result = compare(*logistic.pima(), seed=1)
+    result.save(tmp_path / "run.nc")
+    assert load(tmp_path / "run.nc").log_bayes_factor == result.log_bayes_factor
     assert result.about["route"] == COUPLED and result.verdict == "trustworthy"
     assert_estimate(result.log_bayes_factor, PIMA, max_error=0.003)
     with pytest.raises(AssertionError, match="sigma"):

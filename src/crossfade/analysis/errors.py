@@ -32,7 +32,9 @@ class Replicates(NamedTuple):
         return Replicates(self.value - other.value, self.left_out - other.left_out, self.n_strata)
 
     def estimate(self, name: str = "") -> Estimate:
-        return Estimate(float(self.value), float(np.sqrt(self.variance)), len(self.left_out) - self.n_strata, name)
+        return Estimate(
+            float(self.value), float(np.sqrt(self.variance)), float(len(self.left_out) - self.n_strata), name
+        )
 
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:
