@@ -12,13 +12,14 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from crossfade.analysis.weights import PARETO_K, pareto_k
+from crossfade.density.coordinates import Density
 from crossfade.density.joint import Joint, as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
 from crossfade.paths.link import link, noise
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.starts import starts
-from crossfade.types import CrossfadeError, Estimate
+from crossfade.types import Array, CrossfadeError, Estimate
 
 
 class FirstLook(NamedTuple):
@@ -33,6 +34,16 @@ class FirstLook(NamedTuple):
         return self.pareto_k < PARETO_K
 
 
+@eqx.filter_jit
+def _value_and_slope(density: Density, u: Array) -> tuple[Array, Array]:
+    return jax.value_and_grad(density)(u)
+
+
+@eqx.filter_jit
+def _hessian(density: Density, u: Array) -> Array:
+    return jax.hessian(density)(u)
+
+
 @in_float64
 def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> FirstLook:
     """The log evidence of a small smooth model from its mode and curvature, in a second.
@@ -45,16 +56,15 @@ def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> F
     d = density.coordinates.size
     if not 0 < d <= 50:
         raise CrossfadeError(f"a first look is for 1 to 50 coordinates, this model has {d}: use evidence()")
-    value_and_slope = eqx.filter_jit(lambda u: jax.value_and_grad(density)(u))
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = value_and_slope(jnp.asarray(u))
+        value, slope = _value_and_slope(density, jnp.asarray(u))
         return -float(value), -np.asarray(slope)
 
     begin, _ = starts(joint, density, jax.random.key(seed), 8, "the model")
     found = [minimize(objective, u, jac=True, method="L-BFGS-B", options={"maxiter": 1000}) for u in begin]
     best = min(found, key=lambda result: result.fun)
-    curvature = -np.asarray(jax.hessian(density)(jnp.asarray(best.x)))
+    curvature = -np.asarray(_hessian(density, jnp.asarray(best.x)))
     try:
         root = np.linalg.cholesky(np.linalg.inv(curvature))
     except np.linalg.LinAlgError:
