@@ -40,7 +40,7 @@ def ratios(axis, ends: list[np.ndarray], bins: np.ndarray, exact: float, title: 
 def main() -> None:
     pair = linear.radiata()
     exact = linear.log_evidence(pair[1]) - linear.log_evidence(pair[0])
-    short = crossfade.compare(*pair, target_se=0.001)
+    short = crossfade.compare(*pair, target_se=0.001, route="path")
     fitted = [
         np.concatenate([leg.forward.log_ratio[:, leg.forward.tau == t].ravel() for leg in short.legs]) for t in (0, 1)
     ]
