@@ -46,7 +46,7 @@ def main() -> None:
     ]
     settings = {
         "NETI-DIFF\n16 x 16,000": {"method": "NETI-DIFF", "n_iter": 16_000},
-        "default\ntarget 0.001": {"target_se": 0.001},
+        "default\ntarget 0.001": {"target_se": 0.001, "route": "path"},
     }
     plt.rcParams.update({"font.size": 10.5, "axes.edgecolor": "#9a9a9a", "text.color": INK})
     figure, (far, near, answers) = plt.subplots(1, 3, figsize=(11, 3.8), dpi=160, layout="constrained")

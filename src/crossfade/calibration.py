@@ -71,7 +71,8 @@ class Calibration(NamedTuple):
             return Estimate(np.nan, np.inf, np.inf, "offset")
         found = brentq(excess, -WIDEST, WIDEST)
         p = expit(self.log_odds - found)
-        return Estimate(float(found), float((p * (1 - p)).sum() ** -0.5), np.inf, "offset")
+        error = float((p * (1 - p)).sum() ** -0.5)
+        return Estimate(float(found), error, np.inf, "offset") if error < WIDEST else Estimate(np.nan, np.inf, np.inf)
 
     @property
     def bins(self) -> pandas.DataFrame:

@@ -97,7 +97,7 @@ def test_our_own_mixtures_know_their_components():
         assert one_numbering(as_joint(one()), ("mu",), "M1").places == as_joint(one()).places
 
 
-@pytest.mark.parametrize("said", [("w", "mu"), ()])
+@pytest.mark.parametrize("said", [pytest.param(("w", "mu"), marks=pytest.mark.slow), ()])
 def test_a_weight_is_turned_round_with_two_components(said):
     """Named, or found when the chains do not meet."""
     result = compare(one(), weighted(), exchangeable=said, target_se=0.02)
@@ -132,6 +132,7 @@ def test_what_is_not_exchangeable_is_not_found():
             assert (None if found is None else found.numbered) == names
 
 
+@pytest.mark.slow
 def test_one_model_alone_may_have_components_too():
     alone = evidence(two(), exchangeable="mu", target_se=0.02, n_chains=16)
     other = evidence(one(), target_se=0.02, n_chains=16)

@@ -48,6 +48,7 @@ def test_pima_over_seeds():
     assert 0.4 < np.mean(np.square(z)) < 1.6
 
 
+@pytest.mark.slow
 def test_posteriors_are_those_of_the_chains():
     quick, path = (compare(*logistic.pima(), route=route, progress=False) for route in ("auto", "path"))
     assert path.legs and not quick.legs
@@ -106,6 +107,7 @@ def table(n, seed, effect=0.5):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("response", "family"), [("y", "logistic"), ("count", "poisson")])
 def test_formulas_by_both_routes(response, family):
     m1, m2 = from_formulas(table(60, 3), f"{response} ~ x", f"{response} ~ x + z", family=family)
@@ -165,7 +167,7 @@ def test_formulas_need_no_jax(tmp_path):
         f"app(['compare', {str(path)!r}, 'y ~ glu', 'y ~ glu + age', '--family', 'logistic'], standalone_mode=False)\n"
         "assert not {'jax', 'equinox', 'numpyro'} & set(sys.modules), 'JAX was imported'\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     assert "importance sampling" in done.stdout
 

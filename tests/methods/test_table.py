@@ -63,12 +63,14 @@ def test_unequal_priors_of_a_shared_parameter():
     assert_estimate(result.log_bayes_factor, log_bayes_factor(pair), max_error=0.05)
 
 
+@pytest.mark.slow
 def test_exchanging_the_models_changes_the_sign():
     pair = crossed(**KINDS["scaled"])
     result = compare(pair[1], pair[0], method="NETI-DIFF", n_iter=4000, n_chains=16)
     assert_estimate(result.log_bayes_factor, -log_bayes_factor(pair), max_error=0.05)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_and_another_one_another():
     pair = nested(**KINDS["scaled"])
     first, again, other = (compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4, seed=seed) for seed in (1, 1, 2))
@@ -98,6 +100,7 @@ def test_a_row_of_ones_own():
     assert module_or_function is compare
 
 
+@pytest.mark.slow
 def test_a_short_run_that_lags_behind_warns():
     """Pima with the paper's Metropolis and 2,000 iterations is off by 3 sigma, and the way back shows it."""
     short, hopeless = (

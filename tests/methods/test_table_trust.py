@@ -90,6 +90,7 @@ def boundary_pair():
     return with_sd(1.0), with_sd(0.6), log_evidence(0.6) - log_evidence(1.0)
 
 
+@pytest.mark.slow
 def test_control_variates_hold_at_a_boundary():
     m1, m2, truth = boundary_pair()
     row = METHODS["CTI-DIFF"]._replace(n_rungs=20)

@@ -45,6 +45,7 @@ def agrees(counts, network, name):
 FAST = [("wildtype", "ko_TOC1"), ("wildtype", "LD6"), ("mutant", "DD"), ("mutant", "LD12")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "name"), FAST)
 def test_moments(network, name):
     agrees(simulate(network, name, seeds(network, name)), network, name)

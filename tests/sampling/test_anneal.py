@@ -32,7 +32,7 @@ def hmc_world():
 @pytest.mark.parametrize(
     "world, schedule",
     [
-        (gibbs_world, Schedule(1, 0, 20)),
+        pytest.param(gibbs_world, Schedule(1, 0, 20), marks=pytest.mark.slow),
         (gibbs_world, Schedule(6, 3, 20)),
         pytest.param(hmc_world, Schedule(6, 3, 20), marks=pytest.mark.slow),
     ],
@@ -53,6 +53,7 @@ def test_one_batch_is_several_batches_is_a_run_in_chunks(world, schedule):
     assert np.abs(other.log_ratio - whole.log_ratio).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [gibbs_world, pytest.param(hmc_world, marks=pytest.mark.slow)])
 def test_chains_with_ladders_of_their_own_are_as_if_each_was_alone(world):
     path, kernel = world()

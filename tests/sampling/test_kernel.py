@@ -132,7 +132,11 @@ def kernels(pair):
     }
 
 
-@pytest.mark.parametrize("name", ["metropolis", "hmc", "coefficients", "variance", "joint", "cycle", "stale"])
+@pytest.mark.parametrize(
+    "name",
+    ["hmc", "variance", "joint", "stale"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("metropolis", "coefficients", "cycle")],
+)
 def test_every_kernel_leaves_q_tau_alone_and_its_wrong_twin_does_not(name):
     pair = crossed(**KINDS["scaled"])
     right, wrong = kernels(pair)[name]
@@ -141,6 +145,7 @@ def test_every_kernel_leaves_q_tau_alone_and_its_wrong_twin_does_not(name):
     assert worst_z(*moved(pair, wrong, 0.3, 40)) > 8
 
 
+@pytest.mark.slow
 def test_whitened_steps_of_metropolis_and_hmc_leave_q_tau_alone():
     pair = crossed(**KINDS["known"])
     for i, kernel in enumerate((Metropolis(whitened(pair)), HMC(whitened(pair), np.pi / 6, 3))):

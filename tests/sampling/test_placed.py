@@ -39,6 +39,7 @@ def together(leg):
     return anneal_together(path, kernel, LADDERS, N_ITER, keys, ends)
 
 
+@pytest.mark.slow
 def test_company_changes_nothing(leg, together):
     path, kernel, keys, ends = leg
     assert [len(trace.tau) for trace in together] == [10, 5, 10, 5, 10]

@@ -135,6 +135,7 @@ def move_each(sweep, blocks, theta, tau):
     return theta, [draw(block, theta, 2) for block in blocks]
 
 
+@pytest.mark.slow
 def test_every_conditional_is_the_paths_energy_to_1e_9_and_wrong_ones_are_not():
     seen = 0
     for name, pair, right, wrong in pairs():
@@ -267,6 +268,7 @@ def test_neti_diff_on_radiata_with_gibbs():
         assert_estimate(wrong, 8.8571078, max_error=0.006)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders, truth, ceiling", [((1, 9), 62.277580, 0.1), ((4, 6), -0.995064, 0.06)])
 def test_neti_diff_on_radiocarbon_with_gibbs(orders, truth, ceiling):
     pair = pair_of(orders)

@@ -216,6 +216,7 @@ def nested_truth():
     return truth_at(0.3, np.array([[1.0, 0.0], [1.0, 1.0]]))
 
 
+@pytest.mark.slow
 def test_a_long_run_has_the_moments_of_the_tempered_posterior():
     assert worst(moments(nested(), kinetics.gibbs(*nested()), 0.3, 40), nested_truth()) < 4
 
