@@ -27,6 +27,7 @@ def model(prior=None, function=likelihood, **more):
     return Model({"mu": dist.Normal(0.0, 1.0) if prior is None else prior}, function, **more)
 
 
+@pytest.mark.slow
 def test_mass_beyond_the_numbers_of_a_computer_is_no_answer():
     """Beta(0.05, 0.05): a sixth of one side lies closer to 1 than a double can say; the truth is 2.1796."""
     ends = [Model({"p": dist.Beta(a, a)}, lambda p: 20 * jnp.log(p["p"])) for a in (1.0, 0.05)]

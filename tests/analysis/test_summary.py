@@ -202,6 +202,7 @@ def bilinear_halves(
     return legs, without, 1e3 * float(np.mean([own.forward.log_ratio.mean() for own in legs]))
 
 
+@pytest.mark.slow
 def test_the_covariance_of_halves_that_were_fitted_to_each_other() -> None:
     """Var(mean) = (1 + 1)/4 + |K + K'|^2 / 4; fits held fixed miss <K, K'> / 2, refitting alone counts too much."""
     truth = 0.5 + float(((K + K.T) ** 2).sum()) / 4

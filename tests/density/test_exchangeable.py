@@ -97,7 +97,8 @@ def test_our_own_mixtures_know_their_components():
         assert one_numbering(as_joint(one()), ("mu",), "M1").places == as_joint(one()).places
 
 
-@pytest.mark.parametrize("said", [pytest.param(("w", "mu"), marks=pytest.mark.slow), ()])
+@pytest.mark.slow
+@pytest.mark.parametrize("said", [("w", "mu"), ()])
 def test_a_weight_is_turned_round_with_two_components(said):
     """Named, or found when the chains do not meet."""
     result = compare(one(), weighted(), exchangeable=said, target_se=0.02)

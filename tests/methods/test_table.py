@@ -184,6 +184,7 @@ def test_ctrl_c_on_the_way_back_still_answers(monkeypatch):
     assert result.hysteresis is None and result.legs[0].reverse is None
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_the_way_there_keeps_what_is_done(monkeypatch):
     stop_after(1, monkeypatch)
     with pytest.raises(Interrupted) as stopped:

@@ -39,6 +39,7 @@ def test_both_kinds_of_runs_find_the_exact_answer_and_a_wrong_one_does_not():
     assert ((wrong["bias"] / wrong["bias_error"]).abs() > 4).all()
 
 
+@pytest.mark.slow
 def test_burn_in_and_length_are_those_of_the_paper():
     path, kernel = direct(without_data(PAIR[1]), PAIR[1]), linear.gibbs(without_data(PAIR[1]), PAIR[1])
     with pytest.raises(CrossfadeError, match="multiple of 40"):

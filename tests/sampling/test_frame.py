@@ -76,6 +76,7 @@ def test_the_data_decide_how_far(noise, standardised):
     assert draws.log_density[2, 50] == pytest.approx(float(draws.density(at)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_such_draws_go_on_from_a_file(tmp_path):
     joint = as_joint(model(30.0))
     draws = warmed(joint, key(1), 16).more(25)  # as many chains as above: compiled already

@@ -265,6 +265,7 @@ def test_quadrature_integrates_the_priors_to_1():
         assert abs(tempered(y, columns, uses, 1.0, FIXED, n=(0.0, 0.0), **grid)[0]) < 1e-5
 
 
+@pytest.mark.slow
 def test_neti_diff_against_quadrature():
     pair = fixed_pair()
     assert_estimate(neti_diff(pair, kinetics.gibbs(*pair), 50), exact_log_bayes_factor(), max_error=0.02)
