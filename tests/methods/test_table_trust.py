@@ -167,7 +167,7 @@ def log_probability(low, high):
 
 
 @pytest.mark.parametrize("second", [(0.0, 2.0), (-3.0, 4.0), (1.0, 4.0)])
-@pytest.mark.parametrize("name", ["BAR", "MBAR"])
+@pytest.mark.parametrize("name", [pytest.param("BAR", marks=pytest.mark.slow), "MBAR"])
 def test_supports_that_differ(second, name):
     """Draws of one model that are impossible under the other, either way and both ways."""
     first = (-1.0, 3.0)

@@ -25,7 +25,7 @@ def with_rungs(name, n_rungs):
 @pytest.mark.parametrize(
     ("library", "method", "n_iter", "ceiling"),
     [
-        ("numpyro", "NETI-DIFF", 1000, 0.1),
+        pytest.param("numpyro", "NETI-DIFF", 1000, 0.1, marks=pytest.mark.slow),
         pytest.param("numpyro", with_rungs("MBAR", 10), 1000, 0.05, marks=pytest.mark.slow),
         pytest.param("numpyro", with_rungs("TI-standard", 30), 2400, 0.15, marks=pytest.mark.slow),
         ("pymc", "NETI-DIFF", 1000, 0.1),

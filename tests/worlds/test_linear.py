@@ -321,7 +321,7 @@ def test_one_20_rung_trace_through_every_estimator():
 
 # Without a closed form a pair takes longest to compile.
 @pytest.mark.parametrize("kind", ["scaled", "known", pytest.param("unscaled", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("make", [nested, crossed])
+@pytest.mark.parametrize("make", [pytest.param(nested, marks=pytest.mark.slow), crossed])
 def test_gibbs_reaches_the_exact_answer_on_every_kind_of_pair(make, kind):
     pair = make(**KINDS[kind])
     schedule = Schedule(n_draws=400, n_burn=20, n_warm_up=100)
