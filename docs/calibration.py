@@ -92,9 +92,12 @@ def main(n_sets: int, out: Path) -> None:
             bins = own.bins
             p, share, sd = bins["probability"], bins["made_by_2"], bins["sd"]
             axis.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-            axis.errorbar(p, p, 2 * sd, fmt="none", ecolor=PALE, elinewidth=9, zorder=0)
+            reach = [p - np.maximum(p - 2 * sd, 0), np.minimum(p + 2 * sd, 1) - p]
+            axis.errorbar(p, p, reach, fmt="none", ecolor=PALE, elinewidth=9, zorder=0)
             colour = COLOURS[0] if own.calibrated else COLOURS[1]
             axis.scatter(p, share, s=18 + 220 * bins["sets"] / bins["sets"].sum(), color=colour, zorder=3)
+            axis.set_xlim(-0.04, 1.04)
+            axis.set_ylim(-0.04, 1.04)
             axis.set_aspect("equal")
             axis.set_title(f"{name}\n{'calibrated' if own.calibrated else 'not calibrated'}", fontsize=10, color=INK)
             print(f"{name}: chance {own.chance:.2g}, offset {own.offset.value:+.2f} +- {own.offset.error:.2f}")

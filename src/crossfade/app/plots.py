@@ -224,7 +224,15 @@ def plot_calibration(found: Calibration, path: str | Path) -> None:
         axis, other = figure.subplots(1, 2, width_ratios=[1, 1.15])
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=1, zorder=1)
         p, share, sd = bins["probability"], bins["made_by_2"], bins["sd"]
-        axis.fill_between(p, p - 2 * sd, p + 2 * sd, color=PALE, alpha=0.5, linewidth=0, label="95 % by chance")
+        axis.fill_between(
+            p,
+            np.maximum(p - 2 * sd, 0),
+            np.minimum(p + 2 * sd, 1),
+            color=PALE,
+            alpha=0.5,
+            linewidth=0,
+            label="95 % by chance",
+        )
         axis.scatter(p, share, s=20 + 200 * bins["sets"] / bins["sets"].sum(), color=COLOURS[0], zorder=3)
         axis.set_xlabel("p(M2 | data), mean of the bin")
         axis.set_ylabel("share of the data sets that M2 made")
