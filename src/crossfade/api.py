@@ -18,10 +18,10 @@ from crossfade.density.regression import regression_of
 from crossfade.density.sharing import Share, check_data, union
 from crossfade.methods import fallback, fitted
 from crossfade.methods.answer import result_of
-from crossfade.methods.budget import Asked, asked
+from crossfade.methods.budget import asked, check_common
 from crossfade.methods.drive import drive
 from crossfade.methods.progress import Say, chosen, duration
-from crossfade.methods.regressions import AUTO, ROUTES, by_regression
+from crossfade.methods.regressions import AUTO, ROUTES, without_chains
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.sampling.draws import Draws, restored, warmed
@@ -70,7 +70,7 @@ def compare(
     """
     began = time.perf_counter()
     let_go()
-    _check_common(seed, log_prior_odds, n_chains)
+    check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
         _refuse(method, target_se=target_se, budget=budget, draws=draws)
@@ -78,13 +78,15 @@ def compare(
         _refuse(method, n_iter=n_iter, kernel=kernel)
     if route not in ROUTES:
         raise CrossfadeError(f"unknown route {route!r}: choose one of {', '.join(ROUTES)}")
-    why = ""
-    chains_asked = not (share is None and draws is None and n_chains is None) or discontinuous or exchangeable
-    if method == route == AUTO and not chains_asked:
-        quick = _without_chains(m1, m2, asked(target_se, budget), seed=seed, log_prior_odds=log_prior_odds)
-        if isinstance(quick, Result):
-            return quick
-        why = quick
+    hints: dict[str, Any] = {"discontinuous": discontinuous, "exchangeable": exchangeable}
+    chains: dict[str, Any] = {"method": method, "route": route, "share": share, "draws": draws, "n_chains": n_chains}
+    why: Result | str = ""
+    if (r1 := regression_of(m1)) is not None and (r2 := regression_of(m2)) is not None:
+        check_data(r1, r2)
+        wants: dict[str, Any] = {"target_se": target_se, "budget": budget, "log_prior_odds": log_prior_odds}
+        why = without_chains(r1, r2, {**chains, **hints, **wants, "seed": seed})
+        if isinstance(why, Result):
+            return why
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
     if method == AUTO:
@@ -100,15 +102,6 @@ def compare(
         settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
-
-
-def _without_chains(m1: AnyModel, m2: AnyModel, wanted: Asked, **settings: Any) -> Result | str:
-    """The answer of two regressions; why there is none this way, or "" for other models."""
-    r1, r2 = regression_of(m1), regression_of(m2)
-    if r1 is None or r2 is None:
-        return ""
-    check_data(r1, r2)
-    return by_regression(r1, r2, wanted, **settings)
 
 
 def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:
@@ -180,7 +173,7 @@ def begin(
 
     `while not run.finished: run = step(run)`, and `result_of(run)`; a budget of time is the caller's to keep.
     """
-    _check_common(seed, 0.0, n_chains)
+    check_common(seed, 0.0, n_chains)
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
     j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
@@ -247,7 +240,7 @@ def sample(
     Sampled once, they serve any number of edges (`fade`). `.save(path)` keeps them, and `restored_draws(model, path)`
     gives them back in another process or on another machine, where `.more(n)` goes on to the last bit.
     """
-    _check_common(seed, 0.0, n_chains)
+    check_common(seed, 0.0, n_chains)
     (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
     return warmed(joint, jax.random.key(seed), n_chains).more(n_draws)
 
@@ -270,17 +263,3 @@ def _refuse(method: str | Method, **given: Any) -> None:
         if value is not None:
             other = "the methods of the table: name one by method=" if method == AUTO else 'method="auto", the default'
             raise CrossfadeError(f"{name}= is for {other}")
-
-
-def _check_common(seed: int, log_prior_odds: float, n_chains: int | None) -> None:
-    for name, value in (("seed", seed), ("n_chains", n_chains)):
-        if value is not None and not isinstance(value, int | np.integer):
-            raise CrossfadeError(f"{name} = {value!r}: give a whole number")
-    if not isinstance(log_prior_odds, int | float | np.number):
-        raise CrossfadeError(f"log_prior_odds = {log_prior_odds!r}: give a finite number, log p(M2) / p(M1)")
-    if seed is None or not 0 <= seed < 2**32:
-        raise CrossfadeError(f"seed = {seed}: give a whole number from 0 to {2**32 - 1}")
-    if not np.isfinite(log_prior_odds):
-        raise CrossfadeError(f"log_prior_odds = {log_prior_odds}: give a finite number, log p(M2) / p(M1)")
-    if n_chains is not None and n_chains < 2:
-        raise CrossfadeError(f"n_chains = {n_chains}: the error bar needs at least 2 independent chains")

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crossfade.methods.budget import asked
 from crossfade.methods.progress import Say, chosen, duration
-from crossfade.methods.regressions import by_regression
+from crossfade.methods.regressions import without_chains
 from crossfade.types import DO_NOT_USE, CrossfadeError, Result
 
 if TYPE_CHECKING:
@@ -146,15 +145,11 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
 
     family, scaling = settings.pop("family", "gaussian"), settings.pop("scaling", "standardise")
     prior = settings.pop("prior", Prior())
-    chains = set(settings) - {"target_se", "budget", "log_prior_odds"}
 
     def one(table: Any, seed: int) -> Result:
         pair = regressions(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
-        if not chains:
-            wanted = asked(settings.get("target_se"), settings.get("budget"))
-            odds = settings.get("log_prior_odds", 0.0)
-            if isinstance(found := by_regression(*pair, wanted, seed=seed, log_prior_odds=odds), Result):
-                return found
+        if isinstance(found := without_chains(*pair, {**settings, "seed": seed}), Result):
+            return found
         from crossfade.api import compare
 
         return compare(*pair, seed=seed, progress=False, **settings)
@@ -228,9 +223,9 @@ class Journal:
         self.path = out.with_name(out.name + JOURNAL)
         self.done: dict[tuple[str, str], dict[str, Any]] = {}
         head = json.dumps({"what": what})
-        if self.path.is_file():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            if lines and lines[0] != head:
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        if lines:
+            if lines[0] != head:
                 raise CrossfadeError(
                     f"{self.path} holds rows of another comparison (models, seed or settings differ): remove it, or "
                     "write the table elsewhere"
@@ -241,12 +236,16 @@ class Journal:
                 except json.JSONDecodeError:  # the last one, cut off
                     continue
                 self.done[kept["row"]["name"], kept["digest"]] = kept["row"]
-        lines = [head, *(json.dumps({"row": row, "digest": digest}) for (_, digest), row in self.done.items())]
-        self.path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            self._write("")  # ends a line that was cut off; rows that are there are never written again
+        else:
+            self._write(head)
 
     def add(self, row: dict[str, Any], digest: str) -> None:
+        self._write(json.dumps({"row": row, "digest": digest}, default=float))
+
+    def _write(self, line: str) -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"row": row, "digest": digest}, default=float) + "\n")
+            file.write(f"{line}\n")
             file.flush()
             os.fsync(file.fileno())
 

@@ -13,7 +13,7 @@ from crossfade.bridges.formula import Prior, designs, regressions
 from crossfade.data import load as data
 from crossfade.density.regression import Regression, regression_of
 from crossfade.methods.budget import Asked
-from crossfade.methods.regressions import CLOSED, COUPLED, by_regression
+from crossfade.methods.regressions import CLOSED, COUPLED, by_regression, without_chains
 from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic
@@ -180,3 +180,10 @@ def test_a_regression_is_a_model():
     assert result.legs and quick.sharing.tempered == ("a",)
     gap = abs(quick.log_bayes_factor.value - result.log_bayes_factor.value)
     assert gap < 4 * np.hypot(quick.log_bayes_factor.error, result.log_bayes_factor.error)
+
+
+def test_bad_settings_are_named_without_chains_too():
+    for settings, words in (({"seed": -1}, "seed = -1"), ({"log_prior_odds": np.nan}, "log_prior_odds = nan")):
+        with pytest.raises(CrossfadeError, match=words):
+            without_chains(*pima(), settings)
+    assert without_chains(*pima(), {"share": []}) == ""  # to share nothing is to ask for a path

@@ -9,7 +9,7 @@ from crossfade.app.arguments import formulas, read_csv
 from crossfade.app.page import Row, Section
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
-from crossfade.types import DO_NOT_USE, TRUSTWORTHY, CrossfadeError, Estimate
+from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
 
 SHOWN = 20  # rows on the page; all are in the table that is written
 
@@ -34,8 +34,9 @@ def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
     answered = [row for row in found.rows if row["log_bayes_factor"] is not None]
     answered.sort(key=lambda row: -abs(row["log_bayes_factor"]))
     rows = [
-        Row((row["name"], with_error(Estimate(row["log_bayes_factor"], row["error"], 1.0)), _odds(row), row["verdict"]))
+        Row((row["name"], with_error(Estimate(value, row["error"], 1.0)), odds(value), row["verdict"]))
         for row in answered[:SHOWN]
+        for value in [row["log_bayes_factor"]]
     ]
     columns = (column, "log Bayes factor", "Bayes factor", "verdict")
     title = "Strongest" if len(answered) > SHOWN else "Answers"
@@ -47,11 +48,3 @@ def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
     stored = f" All rows are in {out}." if out is not None else " Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
     return table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
-
-
-def all_answered(found: Many) -> bool:
-    return set(found.verdicts) <= {TRUSTWORTHY}
-
-
-def _odds(row: dict[str, Any]) -> str:
-    return odds(row["log_bayes_factor"])

@@ -197,16 +197,10 @@ def _refuse_with_by(**given: Any) -> None:
 
 def _compared(m1: Any, m2: Any, **settings: Any) -> Result:
     """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
-    from crossfade.methods.budget import asked
-    from crossfade.methods.regressions import Regression, by_regression
+    from crossfade.methods.regressions import Regression, without_chains
 
-    chains = any(settings[name] is not None for name in ("n_iter", "n_chains", "share"))
-    if isinstance(m1, Regression) and settings["method"] == settings["route"] == "auto" and not chains:
-        wanted = asked(settings["target_se"], settings["budget"])
-        odds = settings["log_prior_odds"]
-        found = by_regression(m1, m2, wanted, seed=settings["seed"], log_prior_odds=odds)
-        if isinstance(found, Result):
-            return found
+    if isinstance(m1, Regression) and isinstance(found := without_chains(m1, m2, settings), Result):
+        return found
     keep_compiled()
     from crossfade.api import compare as run
 

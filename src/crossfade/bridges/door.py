@@ -19,7 +19,7 @@ def opened(model: Any, which: str) -> Model | Joint | None:
 
         return as_model(model)
     try:
-        if any(kind.__module__.split(".")[0] == "pymc" for kind in type(model).__mro__):
+        if is_pymc(model):
             from crossfade.bridges.pymc import from_pymc
 
             return from_pymc(model)
@@ -32,6 +32,11 @@ def opened(model: Any, which: str) -> Model | Joint | None:
         return from_numpyro(function, *args)
     except CrossfadeError as error:
         raise CrossfadeError(f"{which}: {error}") from error
+
+
+def is_pymc(model: Any) -> bool:
+    """A pm.Model, without importing PyMC to see."""
+    return any(kind.__module__.split(".")[0] == "pymc" for kind in type(model).__mro__)
 
 
 def _check_call(function: Callable[..., Any], args: list[Any]) -> None:
@@ -57,8 +62,6 @@ def called(function: Callable[..., Any], data: Any) -> Any:
 
     with block(), seed(rng_seed=0):
         made = function(*args, **kwargs)
-    if isinstance(made, Model | Joint | Regression) or any(
-        kind.__module__.split(".")[0] == "pymc" for kind in type(made).__mro__
-    ):
+    if isinstance(made, Model | Joint | Regression) or is_pymc(made):
         return made
     return from_numpyro(function, *args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crossfade.bridges.door import is_pymc
 from crossfade.density.precision import in_float64
 from crossfade.density.regression import Regression, regression_of
 from crossfade.types import CrossfadeError
@@ -28,7 +29,7 @@ def simulator(model: Any, which: str) -> Simulator:
     """Of a NumPyro function (or a tuple of one and its arguments), a pm.Model, or a regression."""
     if (regression := regression_of(model)) is not None:
         return _of_regression(regression)
-    if any(kind.__module__.split(".")[0] == "pymc" for kind in type(model).__mro__):
+    if is_pymc(model):
         return _of_pymc(model)
     function, *args = model if isinstance(model, tuple) and model else (model,)
     if callable(function) and not isinstance(function, type):

@@ -43,3 +43,18 @@ def asked(target_se: float | None, budget: float | str | None) -> Asked:
     if not (isinstance(budget, int | float) and np.isfinite(budget) and budget > 0):
         raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
     return Asked(target_se, float(budget), None)
+
+
+def check_common(seed: int, log_prior_odds: float, n_chains: int | None) -> None:
+    """What every question is asked with, whatever answers it."""
+    for name, value in (("seed", seed), ("n_chains", n_chains)):
+        if value is not None and not isinstance(value, int | np.integer):
+            raise CrossfadeError(f"{name} = {value!r}: give a whole number")
+    if not isinstance(log_prior_odds, int | float | np.number):
+        raise CrossfadeError(f"log_prior_odds = {log_prior_odds!r}: give a finite number, log p(M2) / p(M1)")
+    if seed is None or not 0 <= seed < 2**32:
+        raise CrossfadeError(f"seed = {seed}: give a whole number from 0 to {2**32 - 1}")
+    if not np.isfinite(log_prior_odds):
+        raise CrossfadeError(f"log_prior_odds = {log_prior_odds}: give a finite number, log p(M2) / p(M1)")
+    if n_chains is not None and n_chains < 2:
+        raise CrossfadeError(f"n_chains = {n_chains}: the error bar needs at least 2 independent chains")

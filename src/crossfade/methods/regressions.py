@@ -6,6 +6,8 @@ NumPy only: the answer is there before a compiler would have begun.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from crossfade.analysis.errors import Replicates
 from crossfade.analysis.judge import judge, of_error
 from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.density.regression import VARIANCE, Regression
-from crossfade.methods.budget import Asked
+from crossfade.methods.budget import Asked, asked, check_common
 from crossfade.methods.coupled import N_BLOCKS, Coupled, Side, Weighted, around_mode, refined
 from crossfade.types import Estimate, Posterior, Result, Sharing
 
@@ -22,6 +24,19 @@ CLOSED, COUPLED = "closed form", "importance sampling"
 EVALUATIONS = 2**21  # of a row at a point, in the first points of a block
 FEWEST, MOST = 16, 256  # points of a block before the error is looked at
 N_DRAWS = 256  # of each chain, of the posteriors that are handed on
+
+
+def without_chains(r1: Regression, r2: Regression, settings: Mapping[str, Any]) -> Result | str:
+    """The answer to what `compare` was asked, by no chains: "" where they are asked for, or why it takes them."""
+    own = {name: value for name, value in settings.items() if name != "progress"}
+    wanted = asked(own.pop("target_se", None), own.pop("budget", None))
+    kept = {name: own.pop(name) for name in ("seed", "log_prior_odds") if name in own}
+    check_common(kept.get("seed", 0), kept.get("log_prior_odds", 0.0), own.get("n_chains"))
+    routes = own.pop("method", AUTO), own.pop("route", AUTO)
+    hinted = any(len(own.pop(name, ())) for name in ("discontinuous", "exchangeable"))
+    if routes != (AUTO, AUTO) or hinted or any(value is not None for value in own.values()):
+        return ""
+    return by_regression(r1, r2, wanted, **kept)
 
 
 def by_regression(

@@ -7,9 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from crossfade.density.regression import LOG_2PI as LOG_2PI  # one constant for all that have a normal in them
 from crossfade.types import Array, CrossfadeError, Theta
-
-LOG_2PI = float(np.log(2 * np.pi))
 
 
 def vector(theta: Theta, names: tuple[str, ...]) -> Array:
