@@ -7,6 +7,7 @@ import pytest
 from assertions import assert_estimate
 from likelihoods import Likelihood
 from lines import Y, in_numpyro, truth
+from scipy import stats
 
 import crossfade
 from crossfade.density.model import Model
@@ -150,3 +151,36 @@ def test_the_answer_with_rungs_is_exact(laddered):
     with pytest.raises(AssertionError):  # the wrong twin: a dropped constant
         assert_estimate(summary.headline, UNLIKE + np.log(2), max_error=0.15)
     assert more.legs[0].forward.n_draws == 100 and len(more.legs[0].forward.tau) == 2 * len(more.rungs) - 1
+
+
+def _grouped(y, with_groups):
+    """Measurements [group, time] of one mean (M1), or of groups around it with a spread that may be nothing (M2)."""
+
+    def likelihood(p):
+        return dist.Normal(p["mean"] + p.get("effect", jnp.zeros(len(y)))[:, None], 1.0).log_prob(y).sum()
+
+    priors = {"mean": dist.Normal(0.0, 2.0)}
+    if with_groups:
+        priors["spread"] = dist.HalfNormal(1.0)
+        priors["effect"] = lambda p: dist.Normal(0.0, p["spread"]).expand([len(y)]).to_event(1)
+    return Model(priors, likelihood)
+
+
+@pytest.mark.slow
+def test_effects_in_a_funnel_that_only_one_model_has():
+    """Is there a spread between 30 groups? The data have none, so the neck of the funnel holds much of the mass."""
+    y = np.random.default_rng(3).normal(size=(30, 4))
+    spread, d = np.linspace(1e-6, 6, 4001), np.linspace(-3, 3, 2001)[:, None]
+
+    def log_evidence(spread):  # by group means: mean of 4 values around d has variance 1/4 + spread^2
+        variance = 0.25 + spread**2
+        each = [stats.norm.logpdf(d, m, np.sqrt(variance)) for m in y.mean(axis=1)]
+        return np.log(np.trapezoid(np.exp(sum(each) + stats.norm.logpdf(d, 0, 2)), d[:, 0], axis=0))
+
+    weighted = np.exp(log_evidence(spread)) * 2 * stats.norm.pdf(spread)
+    right = np.log(np.trapezoid(weighted, spread)) - log_evidence(np.zeros(1))[0]
+    result = crossfade.compare(_grouped(y, False), _grouped(y, True), route="path", progress=False, seed=2)
+    assert result.verdict == "trustworthy", result.reasons
+    assert_estimate(result.log_bayes_factor, right, max_error=0.05)
+    with pytest.raises(AssertionError):  # the wrong twin: a prior of the spread without its factor 2
+        assert_estimate(result.log_bayes_factor, right - np.log(2), max_error=0.05)

@@ -21,6 +21,7 @@ from crossfade.paths.fit import (
     other_point,
     relevant,
     root_covariance,
+    root_of_neighbours,
 )
 from crossfade.paths.link import link, noise
 
@@ -50,6 +51,24 @@ def test_of_a_thousand_shared_coordinates_only_those_that_matter_get_a_slope():
     own = (shared[:, 3] - 0.5 * shared[:, 700] + 0.1 * random.normal(size=2000))[:, None]
     assert set(relevant(own, shared, 2000)) == {3, 700}
     assert set(relevant(random.normal(size=(2000, 1)), shared, 2000)) == set()
+
+
+def test_a_series_is_tied_to_its_neighbours():
+    """150 states of a random walk: as good as the right matrix, where their full covariance is mostly noise."""
+    n, p = 1500, 150
+    states = np.cumsum(rng(6).normal(size=(n, p)), axis=1) * 0.3
+    right = 0.3 * np.tril(np.ones((p, p)))
+
+    def divergence(root):
+        ratio = np.linalg.solve(root, right)
+        return ((ratio**2).sum() - p) / 2 - np.linalg.slogdet(ratio)[1]
+
+    assert divergence(root_of_neighbours(states, n)) < 0.25
+    assert divergence(np.linalg.cholesky(np.cov(states, rowvar=False))) > 2  # the wrong twins: all, and none
+    assert divergence(np.diag(states.std(axis=0))) > 100
+    alone = root_of_neighbours(rng(7).normal(size=(n, p)), n)
+    np.testing.assert_allclose(alone, np.diag(np.diag(alone)), atol=0.25)
+    assert np.count_nonzero(np.abs(np.tril(alone, -1)) > 1e-12) < 5
 
 
 def test_warps_put_both_ends_on_each_other_and_ignore_noise():

@@ -12,19 +12,21 @@ from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
 from crossfade.sampling.draws import restored, warmed
-from crossfade.sampling.frame import frame_of
+from crossfade.sampling.frame import frame_of, waves
+from crossfade.sampling.view import Framed, view
 
 Y = rng(2).normal(size=(6, 2))
 
 
 def model(noise=1.0):
-    """Six pairs of effects around a mean, with spreads and a correlation; and six others with a spread of their own."""
+    """Six pairs of effects around a mean, with spreads and a correlation; six others with a spread; a random walk."""
 
     noise = np.full(1, noise)  # an array is an argument of the program, a number a part of it
 
     def likelihood(p):
         near = dist.Normal(p["pair"], noise).log_prob(Y).sum()
-        return near + dist.Normal(p["other"], noise).log_prob(Y[:, 0]).sum()
+        far = dist.Normal(p["walk"], noise).log_prob(Y[:, 1]).sum()
+        return near + far + dist.Normal(p["other"], noise).log_prob(Y[:, 0]).sum()
 
     return Model(
         {
@@ -32,6 +34,7 @@ def model(noise=1.0):
             "s": dist.LogNormal(np.zeros(2), 0.5).to_event(1),
             "pair": lambda p: dist.MultivariateNormal(p["m"] * jnp.ones(2), jnp.diag(p["s"])).expand([6]).to_event(1),
             "other": lambda p: dist.StudentT(4.0, p["m"], p["s"][0]).expand([6]).to_event(1),
+            "walk": lambda p: dist.GaussianRandomWalk(p["s"][1], num_steps=6),
         },
         likelihood,
     )
@@ -53,11 +56,24 @@ def test_there_and_back_and_the_volume_between(frame, share):
         matrix = jax.jacfwd(lambda w: frame.u_and_jacobian(w, away)[0])(w)
         assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-9)
         if share == 0.0:
-            np.testing.assert_allclose(u, w, atol=1e-15)
+            walk = frame.coordinates.stretch("walk")
+            np.testing.assert_allclose(np.delete(u, walk), np.delete(w, walk), atol=1e-15)
+            np.testing.assert_allclose(u[walk], waves(6) @ w[walk], atol=1e-12)
+        again, volume = frame.seen(np.asarray(u)[None], away)
+        np.testing.assert_allclose(again[0], w, atol=1e-10)
+        assert volume[0] == pytest.approx(float(log_jacobian), abs=1e-9)
+
+
+def test_waves_are_those_of_a_walk():
+    step = np.arange(1, 41)
+    np.testing.assert_allclose(waves(40) @ waves(40).T, np.minimum.outer(step, step), atol=1e-11)
+    assert abs(np.linalg.det(waves(40))) == pytest.approx(1)
 
 
 def test_only_priors_that_depend_on_others_have_a_frame(frame):
-    assert set(frame.priors) == {"pair", "other"} and frame.matrices == {"pair"}
+    assert set(frame.priors) == {"pair", "other", "walk"} and frame.matrices == {"pair"}
+    assert set(frame.waves) == {"walk"}
+    assert set(frame.only(["m", "other"]).priors) == {"other"} and frame.only(["m"]) is None
     with float64():
         assert frame_of(as_joint(Model({"m": dist.Normal(0.0, 1.0)}, lambda p: p["m"]))) is None
 
@@ -72,6 +88,14 @@ def test_the_data_decide_how_far(noise, standardised):
     if standardised:  # then the posterior is the prior: Var(other) = E s^2 * 2 + Var m, with E s^2 = exp(2 * 0.5^2)
         found, expected = draws.u[:, :, where].var(), 2 * np.exp(0.5) + 1
         assert found == pytest.approx(expected, rel=0.3)
+    # the short waves of a walk are the prior's, whatever the data say; the longest is what the data know
+    assert (draws.chains.away[draws.coordinates.stretch("walk")] > 0.5).all() == standardised
+    seen = view(draws, np.isin(np.arange(draws.u.shape[2]), where))  # "other" is shared with nobody
+    assert isinstance(seen.density, Framed) == standardised
+    assert seen.log_density[2, 50] == pytest.approx(float(seen.density(seen.u[2, 50])), rel=1e-9)
+    np.testing.assert_allclose(seen.model_point(seen.u[2, 50]), draws.u[2, 50], atol=1e-9)
+    rest = np.delete(np.arange(draws.u.shape[2]), where)
+    np.testing.assert_array_equal(seen.u[:, :, rest], draws.u[:, :, rest])
     at = draws.u[2, 50]
     assert draws.log_density[2, 50] == pytest.approx(float(draws.density(at)), rel=1e-9)
 

@@ -33,6 +33,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import Draws
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.hmc import DENSE, Chains, Tuning, advance
+from crossfade.sampling.view import View, view
 from crossfade.sampling.warm_up import apart, warm_up
 from crossfade.types import CrossfadeError, Leg
 
@@ -42,7 +43,7 @@ MAX_RUNGS = 24
 KEPT = 100  # draws per chain of which a rung remembers the place, for its neighbours to start from
 N_GROUPS = 4  # of chains in each half, that are left out of the fits one after the other
 PILOT_SEGMENTS = 4  # of draws at a new rung
-N_SHORTER = 3  # times that steps at a new rung are shortened, because its trajectories diverge
+N_SHORTER = 5  # times that steps at a new rung are shortened, because its trajectories diverge
 MOST_UNDEFINED = 0.5  # of the draws of one model, at which the other's density may be NaN
 
 
@@ -55,6 +56,7 @@ class Edge(NamedTuple):
     warp: str
     fits: tuple[Fit, Fit]  # the fit that each half is read with: that of the other half
     rungs: tuple[Rung, ...]  # the two ends first and last
+    views: tuple[View, View]  # the draws in the coordinates of the fits
 
     @property
     def legs(self) -> tuple[Leg, ...]:
@@ -92,7 +94,8 @@ def fitted(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0
             "least 4"
         )
     joined = union(draws_1.joint, draws_2.joint, share)
-    edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), ())  # type: ignore[arg-type]
+    views = tuple(view(own, joined.where[k] >= joined.n_shared) for k, own in enumerate((draws_1, draws_2)))
+    edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), (), views)  # type: ignore[arg-type]
     worth = [_worth(edge, half) for half in _halves(draws_1.n_chains)]
     if joined.n_shared == 0:
         return _refitted(edge, worth)
@@ -115,7 +118,7 @@ def _halves(n_chains: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float]) -> Fit:
     """The fit to the draws of these chains, and what they are worth in independent draws."""
-    u = [draws.u[chains] for draws in edge.draws]
+    u = [own.u[chains] for own in edge.views]
     flat = [own.reshape(own.shape[0] * own.shape[1], own.shape[2]) for own in u]
     return fit(edge.union, (flat[0], flat[1]), worth, edge.warp)
 
@@ -123,8 +126,8 @@ def _fit_of(edge: Edge, chains: np.ndarray, worth: tuple[float, float]) -> Fit:
 def _worth(edge: Edge, chains: np.ndarray) -> tuple[float, float]:
     """How many independent draws those of these chains are worth."""
     found = []
-    for draws in edge.draws:
-        own = draws.u[chains]
+    for seen in edge.views:
+        own = seen.u[chains]
         n = float(own.shape[0] * own.shape[1])
         found.append(min(mixing(own[:, :, :20]).typical, n) if own.shape[2] else n)
     return found[0], found[1]
@@ -144,7 +147,8 @@ def _end(edge: Edge, k: int) -> Rung:
         ratio, v = _read(edge, k, chains, own, random)
         nan = np.isnan(ratio)
         if nan.mean() > MOST_UNDEFINED:
-            where = edge.draws[1 - k].coordinates.describe(other_point(edge.union, own, 1 - k, v[nan][:1])[0])
+            point = edge.views[1 - k].model_point(other_point(edge.union, own, 1 - k, v[nan][:1])[0])
+            where = edge.draws[1 - k].coordinates.describe(point)
             raise CrossfadeError(
                 f"the log joint of M{2 - k} is NaN at {nan.mean():.0%} of the draws of M{k + 1}, as at {where}: "
                 "it must be a number or -inf. Guard the operation that fails (log of 0, division by 0, overflow), or "
@@ -165,16 +169,16 @@ def _impossible(ratio: np.ndarray, k: int) -> np.ndarray:
 
 def _read(edge: Edge, k: int, chains: np.ndarray, own: Fit, random: Noise) -> tuple[np.ndarray, np.ndarray]:
     """log q_1 - log q_0 at the draws of end k, and the draws in the union; model k's own density is known already."""
-    draws = edge.draws[k]
-    v = completed(edge.union, own, k, draws.u[chains], random.take(chains))
-    here = draws.log_density[chains] + links_and_volumes(edge.union, own, k, v)
+    seen = edge.views[k]
+    v = completed(edge.union, own, k, seen.u[chains], random.take(chains))
+    here = seen.log_density[chains] + links_and_volumes(edge.union, own, k, v)
     there = _log_density(edge, 1 - k, own, v) + links_and_volumes(edge.union, own, 1 - k, v)
     return (there - here if k == 0 else here - there), v
 
 
 def _log_density(edge: Edge, k: int, own: Fit, v: np.ndarray) -> np.ndarray:
     """Model k's log density at points v of the union."""
-    return values(edge.draws[k].density, other_point(edge.union, own, k, v))
+    return values(edge.views[k].density, other_point(edge.union, own, k, v))
 
 
 @in_float64
@@ -192,7 +196,7 @@ def with_rung(edge: Edge) -> Edge:
         starts = np.where((np.arange(n) % 2 == 0)[:, None], near[0][:, -1], near[1][:, -1])
         scale = apart(both, _jumps(edge), partial(_root_of, both))
         tuning = Tuning(both.mean(axis=0), scale, np.full(n, 0.3), 2.2)
-        path = fitted_path((edge.draws[0].density, edge.draws[1].density), edge.union, own)
+        path = fitted_path((edge.views[0].density, edge.views[1].density), edge.union, own)
         keys = chain_keys(jax.random.fold_in(key, h), n)
         chains.append(warm_up(Chains(path, np.full(n, tau), keys, starts, tuning, jumps=_jumps(edge)), n_windows=2))
     n = len(left.v[0])
@@ -200,7 +204,7 @@ def with_rung(edge: Edge) -> Edge:
     empty = Rung(tau, (none, none), (nowhere, nowhere), (chains[0], chains[1]))
     rung = _extended(edge, empty, PILOT_SEGMENTS)
     for _ in range(N_SHORTER):
-        if rung.divergent <= DIVERGENT[0]:
+        if rung.divergent <= DIVERGENT[0] / 2:  # what few trajectories show is not quite what many will
             break
         assert empty.chains is not None
         empty = empty._replace(chains=(empty.chains[0].with_shorter_steps(), empty.chains[1].with_shorter_steps()))
@@ -244,11 +248,12 @@ def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
 def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
     """As many draws more per chain at each rung; the ends are fitted anew unless rungs belong to the old fit."""
     draws = (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1]))
+    views = (edge.views[0].again(draws[0]), edge.views[1].again(draws[1]))
     if len(edge.rungs) == 2:
-        edge = edge._replace(draws=draws)
+        edge = edge._replace(draws=draws, views=views)
         return _refitted(edge, [_worth(edge, half) for half in _halves(draws[0].n_chains)])
     between = [_extended(edge, rung, n // segment) for rung, n in zip(edge.rungs[1:-1], n_draws[1:-1], strict=True)]
-    edge = edge._replace(draws=draws)
+    edge = edge._replace(draws=draws, views=views)
     return edge._replace(rungs=(_end(edge, 0), *between, _end(edge, 1)))
 
 

@@ -6,17 +6,20 @@ thousand draws, means and slopes taken at face value cost more variance than the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from crossfade.density.coordinates import Density
 from crossfade.density.sharing import Union
 from crossfade.paths.link import Link, LinkFactor, Noise, Read, Warp, link, warp
 from crossfade.paths.path import End, Ends, Path
+from crossfade.types import Array
 
 DENSE = 100  # up to so many coordinates a spread is a full matrix, beyond it a vector
+ORDERED = 400  # up to so many, each coordinate is tied to a few before it
+NEIGHBOURS = 8  # of a coordinate, at most
 WARPS = ("identity", "shift", "affine")
 GAUSSIAN = 1e6  # degrees of freedom at which Student's t is a Gaussian for our purposes, and still normalised
 DOFS = (3.0, 5.0, 8.0, 15.0, 30.0, GAUSSIAN)
@@ -29,7 +32,7 @@ class Fit(NamedTuple):
     links: tuple[Link, Link]
 
 
-def fitted_path(densities: tuple[Density, Density], union: Union, fit: Fit) -> Path:
+def fitted_path(densities: tuple[Callable[[Array], Array], Callable[[Array], Array]], union: Union, fit: Fit) -> Path:
     """The path over the union's coordinates with these links; what was fitted is an argument of compiled programs."""
     ends = []
     for k in (0, 1):
@@ -125,22 +128,46 @@ def fit_link(own: np.ndarray, shared: np.ndarray, n_effective: float) -> Link:
         unit = np.maximum(x.std(axis=0), 1e-300)
         slopes[:, used] = np.linalg.lstsq(x / unit, own - centre, rcond=1e-8)[0].T / unit
     residual = own - centre - (shared - middle) @ slopes.T
-    dense = p <= DENSE or n_effective > 10 * p
-    root = _root(residual, dense)
+    root = _root(residual, n_effective)
     z = residual / root if root.ndim == 1 else np.linalg.solve(root, residual.T).T
     dof = _best_dof((z**2).sum(axis=1), p)
     return link(centre - slopes @ middle, slopes, root * np.sqrt((dof - 2) / dof), dof)
 
 
-def _root(residual: np.ndarray, dense: bool) -> np.ndarray:
-    if not dense:
-        return np.maximum(residual.std(axis=0), 1e-10)
-    n, p = residual.shape
+def _root(residual: np.ndarray, n_effective: float) -> np.ndarray:
+    p = residual.shape[1]
     if p <= DENSE:
         return root_covariance(residual)
-    covariance = np.cov(residual, rowvar=False)
-    weight = n / (n + 5.0 * p)
-    return np.linalg.cholesky(weight * covariance + (1 - weight) * np.diag(np.diag(covariance)))
+    return root_of_neighbours(residual, n_effective) if p <= ORDERED else np.maximum(residual.std(axis=0), 1e-10)
+
+
+def root_of_neighbours(residual: np.ndarray, n_effective: float) -> np.ndarray:
+    """A root [p, p] of the covariance, each coordinate given the few before it that tell most about it.
+
+    States of a series depend on their neighbours: a full matrix of a hundred of them would be mostly noise, and
+    standard deviations alone would forget that they move together.
+    """
+    p = residual.shape[1]
+    sd = np.maximum(residual.std(axis=0), 1e-10)
+    correlation = (residual / sd).T @ (residual / sd) / len(residual)
+    slopes, left = np.zeros((p, p)), np.ones(p)
+    for j in range(1, p):
+        used: list[int] = []
+        while len(used) < min(j, NEIGHBOURS):
+            # what each earlier coordinate still has to do with this one, given those in use
+            known = correlation[np.ix_(used, used)]
+            weights = np.linalg.solve(known, correlation[used, : j + 1]) if used else np.zeros((0, j + 1))
+            tie = correlation[j, :j] - correlation[j, used] @ weights[:, :j]
+            own = 1.0 - np.einsum("ki,ki->i", correlation[used, :j], weights[:, :j])
+            explained = np.where(own > 1e-8, tie**2 / np.maximum(own, 1e-8), 0.0) / left[j]
+            explained[used] = 0.0
+            best = int(np.argmax(explained))
+            if -n_effective * np.log1p(-min(explained[best], 1 - 1e-9)) < np.log(n_effective) + 2 * np.log(j):
+                break
+            used.append(best)
+            slopes[j, used] = np.linalg.solve(correlation[np.ix_(used, used)], correlation[used, j])
+            left[j] = max(1.0 - slopes[j, used] @ correlation[used, j], 1e-9)
+    return sd[:, None] * np.linalg.solve(np.eye(p) - slopes, np.diag(np.sqrt(left)))
 
 
 def relevant(own: np.ndarray, shared: np.ndarray, n_effective: float) -> np.ndarray:

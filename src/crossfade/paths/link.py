@@ -6,6 +6,7 @@ Both are normalised, so log Z_1 - log Z_0 is the log Bayes factor whatever was f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import chdtri, gammaln
 
-from crossfade.density.coordinates import Density
 from crossfade.types import Array
 
 
@@ -115,7 +115,7 @@ class LinkFactor(eqx.Module):
 class Read(eqx.Module):
     """A model's density at a point of the union, the shared coordinates read through its warp."""
 
-    density: Density
+    density: Callable[[Array], Array]
     warp: Warp
     where: np.ndarray  # its coordinates in the union
     n_shared: int = eqx.field(static=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -46,7 +47,7 @@ def seconds_per_gradient(density: Density, u: np.ndarray) -> float:
 
 
 @in_float64
-def values(density: Density, u: np.ndarray) -> np.ndarray:
+def values(density: Callable[[Array], Array], u: np.ndarray) -> np.ndarray:
     """Log densities at points [.., size], in chunks of one shape: one compiled program for each model."""
     if u.shape[-1] == 0:  # the model of nothing has one value
         return np.full(u.shape[:-1], float(density(jnp.zeros(0))))
@@ -58,7 +59,7 @@ def values(density: Density, u: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _values(density: Density, u: Array) -> Array:
+def _values(density: Callable[[Array], Array], u: Array) -> Array:
     return jax.lax.map(density, u, batch_size=32)
 
 

@@ -2,11 +2,13 @@
 
 A parameter whose prior has a location and a scale that depend on other parameters is sampled as w, with
 theta = loc + scale^away (w - (1 - away) loc): away = 0 is the parameter itself, away = 1 has a standard prior, and what
-the data say decides between them (Papaspiliopoulos, Roberts & Skold 2007). Draws are kept in the model's coordinates.
+the data say decides between them (Papaspiliopoulos, Roberts & Skold 2007). A random walk is a sum of waves, each with a
+scale of its own: the data know the long ones and not the short ones. Draws are kept in the model's coordinates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -24,7 +26,8 @@ from crossfade.sampling.starts import spread
 from crossfade.types import Array, Theta
 
 LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
-FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal)
+FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal, dist.GaussianRandomWalk)
+LONGEST_WALK = 1000  # steps: its waves are a matrix
 N_LOOKED_AT = 256  # draws from which `away` is measured
 
 
@@ -34,6 +37,7 @@ class Frame(eqx.Module):
     coordinates: Coordinates
     priors: dict[str, Any]
     matrices: frozenset[str] = eqx.field(static=True)  # those whose scale is a triangular matrix
+    waves: dict[str, np.ndarray]  # [step, wave] of random walks: theta = waves xi, with xi ~ Normal(0, scale)
 
     def u_and_jacobian(self, w: Array, away: Array) -> tuple[Array, Array]:
         """u, and log|du/dw|."""
@@ -49,6 +53,8 @@ class Frame(eqx.Module):
                     own, width = loc + (root @ off[..., None])[..., 0], jnp.diagonal(root, axis1=-2, axis2=-1)
                 else:
                     own, width = loc + root * off, root
+                if name in self.waves:
+                    own = own @ self.waves[name].T  # of determinant 1
                 log_jacobian += jnp.sum(jnp.broadcast_to(jnp.log(width), shape))
             theta[name] = self.coordinates.transforms[name](own)
             parts.append(jnp.ravel(own))
@@ -61,6 +67,7 @@ class Frame(eqx.Module):
             own = u[self.coordinates.stretch(name)].reshape(shape)
             if name in self.priors:
                 loc, root, share = self._root(name, theta, away)
+                own = self._in_waves(name, own)
                 if name in self.matrices:
                     root = jnp.broadcast_to(root, (*shape, shape[-1]))
                     off = jax.scipy.linalg.solve_triangular(root, (own - loc)[..., None], lower=True)[..., 0]
@@ -69,6 +76,9 @@ class Frame(eqx.Module):
                 own = off + (1 - share) * loc
             parts.append(jnp.ravel(own))
         return jnp.concatenate(parts)
+
+    def _in_waves(self, name: str, values: Array) -> Array:
+        return values @ jnp.linalg.inv(self.waves[name]).T if name in self.waves else values
 
     def _root(self, name: str, theta: Theta, away: Array) -> tuple[Array, Array, Array]:
         """The location, d theta / dw, and how far it is standardised."""
@@ -84,7 +94,7 @@ class Frame(eqx.Module):
         loc, scale = location_and_scale(given(self.priors[name], theta))
         if name in self.matrices:
             scale = jnp.sqrt(jnp.sum(scale**2, axis=-1))
-        return theta[name] - loc, jnp.broadcast_to(scale, theta[name].shape)
+        return self._in_waves(name, theta[name]) - loc, jnp.broadcast_to(scale, theta[name].shape)
 
     @in_float64
     def measured(self, u: np.ndarray) -> np.ndarray:
@@ -101,9 +111,32 @@ class Frame(eqx.Module):
         return away
 
     @in_float64
+    def seen(self, u: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Points u [n, size] of the model's coordinates in those of `away`, and log|du/dw| there."""
+        w, log_jacobian = _seen(self, u, away)
+        return np.asarray(w), np.asarray(log_jacobian)
+
+    def only(self, names: Collection[str]) -> Frame | None:
+        """Without other parameters: these stay as they are."""
+        priors = {name: prior for name, prior in self.priors.items() if name in names}
+        if not priors:
+            return None
+        waves = {name: own for name, own in self.waves.items() if name in names}
+        return Frame(self.coordinates, priors, self.matrices & set(names), waves)
+
+    @in_float64
     def moved(self, w: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Points w [n, size] in the coordinates of another `away`."""
         return np.asarray(jax.vmap(lambda w: self.w(self.u_and_jacobian(w, before)[0], after))(w))
+
+
+@eqx.filter_jit
+def _seen(frame: Frame, u: Array, away: Array) -> tuple[Array, Array]:
+    def one(u: Array) -> tuple[Array, Array]:
+        w = frame.w(u, away)
+        return w, frame.u_and_jacobian(w, away)[1]
+
+    return jax.lax.map(one, u, batch_size=256)
 
 
 def location_and_scale(distribution: Any) -> tuple[Array, Array]:
@@ -111,13 +144,27 @@ def location_and_scale(distribution: Any) -> tuple[Array, Array]:
     distribution = _bare(distribution)
     if isinstance(distribution, dist.MultivariateNormal):
         return distribution.loc, distribution.scale_tril
+    if isinstance(distribution, dist.GaussianRandomWalk):
+        return jnp.zeros(()), distribution.scale[..., None]
     return distribution.loc, distribution.scale
+
+
+def waves(n_steps: int) -> np.ndarray:
+    """[step, wave]: those of a random walk's covariance min(s, t), each as high as its standard deviation."""
+    step, wave = np.arange(1, n_steps + 1)[:, None], np.arange(1, n_steps + 1)
+    angle = (2 * wave - 1) * np.pi / (2 * n_steps + 1)
+    return 2 / np.sqrt(2 * n_steps + 1) * np.sin(angle * step) / (2 * np.sin(angle / 2))
 
 
 def _bare(distribution: Any) -> Any:
     while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
         distribution = distribution.base_dist
     return distribution
+
+
+def _has_frame(distribution: Any) -> bool:
+    long = isinstance(distribution, dist.GaussianRandomWalk) and distribution.num_steps > LONGEST_WALK
+    return isinstance(distribution, FAMILIES) and not long
 
 
 def frame_of(joint: Joint) -> Frame | None:
@@ -135,9 +182,13 @@ def frame_of(joint: Joint) -> Frame | None:
         return jnp.zeros(())
 
     jax.eval_shape(look, jax.random.key(0))
-    priors = {name: conditional[name] for name, own in kinds.items() if isinstance(own, FAMILIES)}
+    priors = {name: conditional[name] for name, own in kinds.items() if _has_frame(own)}
     if not priors:
         return None
+    walks = {name: kinds[name].num_steps for name in priors if isinstance(kinds[name], dist.GaussianRandomWalk)}
     return Frame(
-        joint.coordinates, priors, frozenset(n for n in priors if isinstance(kinds[n], dist.MultivariateNormal))
+        joint.coordinates,
+        priors,
+        frozenset(name for name in priors if isinstance(kinds[name], dist.MultivariateNormal)),
+        {name: waves(n_steps) for name, n_steps in walks.items()},
     )

@@ -17,6 +17,7 @@ import numpy as np
 from crossfade.density.precision import in_float64
 from crossfade.sampling.clock import look_at_clock
 from crossfade.sampling.frame import Frame
+from crossfade.sampling.starts import spread
 from crossfade.types import Array
 
 SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
@@ -121,10 +122,16 @@ def begin(
     jumps: np.ndarray | None = None,
 ) -> Chains:
     """Chains at `starts` [chain, size], in units of `scale` (a guess of the spread of each coordinate)."""
+    away = None if frame is None else np.zeros(starts.shape[1])
+    if frame is not None and away is not None and frame.waves:
+        starts, _ = frame.seen(starts, away)
+        scale = scale.copy()
+        for name in frame.waves:
+            own = frame.coordinates.stretch(name)
+            scale[own] = spread(starts[:, own])
     if len(scale) <= DENSE:
         scale = np.diag(scale)
     tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), 0.1), SHORTEST)
-    away = None if frame is None else np.zeros(starts.shape[1])
     return Chains(target, np.ones(len(starts)), keys, starts, tuning, frame=frame, away=away, jumps=jumps)
 
 
