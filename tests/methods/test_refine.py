@@ -43,7 +43,7 @@ def test_one_evidence_by_points():
 def test_chains_that_say_something_else_are_said():
     own = Refined(Estimate(1.0, 0.001, 15, NAME), Estimate(0.5, 0.05, 14, NAME), 2048, 0.1)
     word, reasons = judge(own.findings())
-    assert word == "do not use" and "differs from the chains by 0.5 (10.0 standard errors)" in reasons[0]
+    assert word == "do not use" and "differs from the answer by -0.5 (10.0 standard errors)" in reasons[0]
     assert judge(own._replace(difference=Estimate(0.01, 0.05, 14, NAME)).findings()).word == "trustworthy"
 
 

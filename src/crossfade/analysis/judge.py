@@ -222,6 +222,14 @@ def of_checks(checks: dict[str, Estimate], headline: Estimate) -> list[Finding]:
     return found
 
 
+def of_gap(name: str, difference: Estimate, instead: str = "") -> list[Finding]:
+    """A second opinion from other draws or points, minus the answer."""
+    if now := level(chance(difference), CHANCE):
+        said = f"{name.capitalize()} differs from the answer by {difference.value:.3g}"
+        return [Finding(now, f"{said} ({sigmas(difference)} standard errors). Give a larger budget{instead}.")]
+    return []
+
+
 def of_round_trips(fewest: int) -> list[Finding]:
     if now := level(fewest, ROUND_TRIPS):
         said = f"Only {fewest} states travelled from the prior to the posterior and back: some pieces may be missing."

@@ -1,21 +1,26 @@
-"""The fallback: each evidence on its own, from the prior by parallel tempering, for posteriors in separate pieces."""
+"""The fallback: each evidence on its own, from the prior by parallel tempering, for posteriors in separate pieces.
+
+Where a mixture fits the pieces that tempering has found, the evidence is told from there (`methods/pieces`).
+"""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import jax
 import numpy as np
 
-from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_overlap, of_ratios, of_round_trips
+from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_gap, of_overlap, of_ratios, of_round_trips
 from crossfade.analysis.mixing import NOTHING_AGAINST
 from crossfade.analysis.summary import Summary, summarise
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.methods.budget import GROWTH, Asked
+from crossfade.methods.pieces import SMALL, trace_by_pieces
 from crossfade.methods.progress import Say, duration
 from crossfade.sampling.clock import OutOfTime, until
-from crossfade.sampling.evaluate import undefined
+from crossfade.sampling.evaluate import undefined, values
 from crossfade.sampling.starts import gradient_seconds
 from crossfade.sampling.tempering import (
     LEAPFROGS,
@@ -28,11 +33,12 @@ from crossfade.sampling.tempering import (
     trace_of,
     tune,
 )
-from crossfade.types import CrossfadeError, Leg, Result, Sharing
+from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing
 
 PILOT = 400  # steps of every rung
 MOST = 2**25  # numbers in MBAR's matrix, draws x rungs: a quarter of a gigabyte, several times
 N_REPLICATES = 16
+TEMPERING = "tempering"
 LEAST = 10.0  # seconds that it may take, whatever was spent before
 
 
@@ -55,6 +61,7 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
     runs: list[Tempered] = []
     seen: list[Passage] = []
     summary, n_steps, stopped = None, PILOT, ""
+    small = max(joint.coordinates.size for joint in joints) <= SMALL
     try:
         with until(began + 0.9 * seconds):
             for k, joint in enumerate(joints):
@@ -63,7 +70,9 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
             while not stopped:
                 legs, runs, seen = _longer(runs, seen, n_steps)
                 summary = summarise(legs, "mbar")
-                if summary.headline.error <= asked.target_se:
+                if small:
+                    legs, summary = _by_pieces(joints, seen, legs, summary, seed)
+                if summary.headline.error <= asked.target_se and not _too_short(legs, seen):
                     break
                 spent = time.perf_counter() - began
                 n_steps, stopped = _affordable(asked, summary, seen, runs, spent, seconds)
@@ -86,6 +95,36 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
     return _result(joints, asked, why, legs, summary, seen, stopped)
 
 
+def _by_pieces(
+    joints: tuple[Joint, Joint], passages: list[Passage], legs: tuple[Leg, ...], summary: Summary, seed: int
+) -> tuple[tuple[Leg, ...], Summary]:
+    """Both evidences from mixtures fitted to the pieces, if that has the smaller error; else as they are."""
+    traces = [
+        trace_by_pieces(partial(_log_density, joint), passage.u[:, -1], seed + k)
+        for k, (joint, passage) in enumerate(zip(joints, passages, strict=True))
+    ]
+    found = tuple(leg._replace(forward=trace) for leg, trace in zip(legs, traces, strict=True))
+    try:
+        again = summarise(found, "mbar").headline
+    except CrossfadeError:  # nothing overlaps
+        return legs, summary
+    if not again.error < summary.headline.error:
+        return legs, summary
+    before = summary.headline._replace(name=TEMPERING)
+    gap = Estimate(before.value - again.value, before.error, before.dof, TEMPERING)
+    return found, Summary(again, {TEMPERING: before}, {TEMPERING: gap}, {})
+
+
+def _log_density(joint: Joint, points: np.ndarray) -> np.ndarray:
+    found = values(joint.density, points)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _too_short(legs: tuple[Leg, ...], passages: list[Passage]) -> bool:
+    """Whether what speaks against the answer is of the kind that more steps mend."""
+    return bool([*of_ratios(legs), *of_round_trips(min(passage.round_trips() for passage in passages))])
+
+
 def _longer(
     runs: list[Tempered], seen: list[Passage], n_steps: int
 ) -> tuple[tuple[Leg, ...], list[Tempered], list[Passage]]:
@@ -104,7 +143,7 @@ def _affordable(
 ) -> tuple[int, str]:
     """Steps that the error asks for and the budget allows, or why there are none."""
     n_now = passages[0].log_likelihood.shape[2]
-    n_more = n_now * (min(1.15 * (summary.headline.error / asked.target_se) ** 2, GROWTH) - 1)
+    n_more = n_now * (min(max(1.15 * (summary.headline.error / asked.target_se) ** 2, 2.0), GROWTH) - 1)
     limits = {"more draws would not fit into memory": MOST / N_REPLICATES / max(len(r.tau) for r in runs) ** 2 - n_now}
     if asked.seconds is not None:
         limits[f"the budget of {asked.seconds:g} s is used up"] = n_now * (seconds / spent - 1)
@@ -133,8 +172,10 @@ def _result(
         near = undefined(joint.density, u[k])
         findings += of_chains(Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge, undefined=near))
     findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
+    findings += [] if (gap := summary.differences.get(TEMPERING)) is None else of_gap(TEMPERING, gap)
+    words = "" if TEMPERING not in summary.opinions else ", then from mixtures fitted to the pieces that it found"
     about = {
-        "path": f"both evidences from the priors by parallel tempering, because {why}",
+        "path": f"both evidences from the priors by parallel tempering{words}, because {why}",
         "n_chains": N_REPLICATES,
         "n_draws": {leg.name: leg.forward.log_ratio.size for leg in legs},
         "round_trips": trips,

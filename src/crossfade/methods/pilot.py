@@ -23,7 +23,7 @@ ROOM = (0.25, 0.5)  # of the draws that there is time for, that first draws of M
 MOST_PILOTS = 16  # times as many first draws, while chains have not come back to a place that they have left
 SEPARATE = 1.5  # R-hat of chains that more of the same will not bring together
 EXPENSIVE = 0.3  # of the time, that warming up may take: dearer models get fewer chains
-N_GRADIENTS = 3000  # of each chain, until both models are warm and have been drawn from
+N_GRADIENTS = 6000  # of each chain, until both models are warm and have been drawn from
 FEWEST = 8  # chains
 N_LOOKED_AT = 8  # coordinates that mix worst, in which steps are looked for
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossfade.analysis.judge import CHANCE, Finding, chance, level, sigmas
+from crossfade.analysis.judge import Finding, of_gap
 from crossfade.analysis.weights import pareto_k, weight_share
 from crossfade.density.precision import in_float64
 from crossfade.methods.budget import Asked
@@ -38,12 +38,7 @@ class Refined(NamedTuple):
     pareto_k: float
 
     def findings(self) -> list[Finding]:
-        now = level(chance(self.difference), CHANCE)
-        said = (
-            f"Importance sampling differs from the chains by {self.difference.value:.3g} "
-            f'({sigmas(self.difference)} standard errors). Give a larger budget, or use route="path".'
-        )
-        return [Finding(now, said)] if now else []
+        return of_gap("the chains' answer", -self.difference, ', or use route="path"')
 
 
 def fits(edge: Edge) -> bool:

@@ -90,11 +90,14 @@ class Frame(eqx.Module):
         return loc, one * scale + (1 - one) * jnp.eye(scale.shape[-1]), share
 
     def _residual(self, name: str, theta: Theta) -> tuple[Array, Array]:
-        """theta - loc, and the standard deviation of its prior."""
+        """theta - loc and the standard deviation of its prior; with a matrix, in the axes of which it is standard."""
         loc, scale = location_and_scale(given(self.priors[name], theta))
+        off = self._in_waves(name, theta[name]) - loc
         if name in self.matrices:
-            scale = jnp.sqrt(jnp.sum(scale**2, axis=-1))
-        return self._in_waves(name, theta[name]) - loc, jnp.broadcast_to(scale, theta[name].shape)
+            scale = jnp.broadcast_to(scale, (*off.shape, off.shape[-1]))
+            off = jax.scipy.linalg.solve_triangular(scale, off[..., None], lower=True)[..., 0]
+            return off, jnp.ones(off.shape)
+        return off, jnp.broadcast_to(scale, off.shape)
 
     @in_float64
     def measured(self, u: np.ndarray) -> np.ndarray:
