@@ -27,9 +27,11 @@ MAY_IMPORT = {
     "api": ENGINE | {"methods"},
     "many": {"types", "methods", "bridges", "api"},
     "calibration": {"types", "methods", "bridges", "api", "many"},
+    "ranking": ENGINE | {"methods", "bridges", "many"},
     "doctor": ENGINE | {"methods", "api"},
     "papers": ENGINE | {"data", "worlds", "methods", "api"},
-    "app": ENGINE | {"data", "worlds", "bridges", "methods", "api", "many", "calibration", "doctor", "papers"},
+    "app": ENGINE
+    | {"data", "worlds", "bridges", "methods", "api", "many", "calibration", "ranking", "doctor", "papers"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300

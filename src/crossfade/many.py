@@ -147,12 +147,13 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
     prior = settings.pop("prior", Prior())
 
     def one(table: Any, seed: int) -> Result:
-        pair = regressions(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
-        if isinstance(found := without_chains(*pair, {**settings, "seed": seed}), Result):
+        both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+        first, second = regressions(both, family, prior)
+        if isinstance(found := without_chains(first, second, {**settings, "seed": seed}), Result):
             return found
         from crossfade.api import compare
 
-        return compare(*pair, seed=seed, progress=False, **settings)
+        return compare(first, second, seed=seed, progress=False, **settings)
 
     return one
 

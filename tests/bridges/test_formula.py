@@ -64,7 +64,7 @@ def test_nothing_is_centred_unless_both_have_an_intercept(scaling):
     sd = table()["x1"].std() if scaling == "standardise" else 1.0
     np.testing.assert_allclose(one.columns[:, 1], table()["x1"] / sd)
     np.testing.assert_allclose(two.columns[:, 0], table()["x1"] / sd)
-    assert "not centred, because not both formulas have an intercept" in one.scale
+    assert "not centred, because not all formulas have an intercept" in one.scale
 
 
 def broken(**changes):
@@ -147,7 +147,7 @@ REFUSED = {
     ),
     "different responses": (
         ("y ~ x1", "np.log(y**2) ~ x1", {}),
-        r"different responses, 'y' and 'np.log\(y \*\* 2\)': .* give both formulas one response",
+        r"different responses, 'y' and 'np.log\(y \*\* 2\)': .* give all formulas one response",
     ),
     "no response": (("x1", "y ~ x1", {}), r"formula 1, 'x1', has no response: write it like 'y ~ x1 \+ x2'"),
     "two responses": (("y + x2 ~ x1", "y ~ x1", {}), r"formula 1.* has more than one response"),

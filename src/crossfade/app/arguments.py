@@ -32,7 +32,8 @@ def pair(what: list[str], family: str, scaling: str, *priors: Any) -> tuple[Any,
         "scale": both[0].scale,
         "prior": statement(prior, family),
     }
-    return *regressions(both, family, prior), about
+    first, second = regressions(both, family, prior)
+    return first, second, about
 
 
 def formulas(
@@ -43,11 +44,14 @@ def formulas(
         raise CrossfadeError(
             f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
         )
+    return Path(what[0]), what[1], what[2], prior_of_options(mean, precision, *noise_and_sd)
+
+
+def prior_of_options(mean: list[str] | None, precision: list[str] | None, *noise_and_sd: Any) -> Prior:
     from crossfade.bridges.formula import Prior
 
     means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
-    prior = Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
-    return Path(what[0]), what[1], what[2], prior
+    return Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
 
 
 def read_csv(path: Path) -> pandas.DataFrame:

@@ -25,6 +25,7 @@ from crossfade.app.options import (
 )
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
+from crossfade.app.rank import rank
 from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
@@ -277,6 +278,7 @@ def estimate(
     _print(result)
 
 
+app.command()(rank)
 app.command()(paper)
 
 

@@ -1,4 +1,4 @@
-"""From a table and two formulas to numbers, refusing every table whose answer would mean nothing."""
+"""From a table and formulas to numbers, refusing every table whose answer would mean nothing."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class Design(NamedTuple):
     columns: np.ndarray
     names: tuple[str, ...]
     scale: str  # what was done to the columns, for people
+    terms: dict[str, list[int]] = {}  # the columns of every term
 
 
-def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: str, scaling: str) -> list[Design]:
-    """The designs of two formulas with one response, on the same rows and the same scale."""
+def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) -> list[Design]:
+    """The designs of formulas with one response, on the same rows and the same scale."""
     from pandas.api.types import is_numeric_dtype
 
     if family not in FAMILIES:
@@ -36,13 +37,15 @@ def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: 
         raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
-    parsed = {which: _parse(text, which) for which, text in (("formula 1", formula_1), ("formula 2", formula_2))}
-    response, other = (str(formula.lhs) for formula in parsed.values())
-    if response != other:
-        raise CrossfadeError(
-            f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
-            "explanations of the same data, so give both formulas one response"
-        )
+    labels = [f"formula {k + 1}" for k in range(len(formulas))] if len(formulas) > 1 else ["the formula"]
+    parsed = {which: _parse(text, which) for which, text in zip(labels, formulas, strict=True)}
+    response, *others = (str(formula.lhs) for formula in parsed.values())
+    for other in others:
+        if response != other:
+            raise CrossfadeError(
+                f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
+                "explanations of the same data, so give all formulas one response"
+            )
     used = sorted({str(name) for formula in parsed.values() for name in formula.required_variables if name != "."})
     _check_columns(table, used)
     name = response.strip("`")  # an expression such as log(y) is looked at later
@@ -51,26 +54,32 @@ def designs(table: pandas.DataFrame, formula_1: str, formula_2: str, *, family: 
             f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
             "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
         )
-    both = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
-    (y, _, names_1), (_, _, names_2) = both.values()
+    every = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
+    y = next(iter(every.values()))[0]
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
     _check_range(y, response, family)
-    if set(names_1) == set(names_2):
-        raise CrossfadeError(
-            f"both formulas have the same columns ({', '.join(names_1)}), so the Bayes factor is 1: "
-            "change one of them (in a formula x**2 means x; the square of x is written I(x**2))"
-        )
-    for which, (_, columns, names) in both.items():
+    columns_of: dict[frozenset[str], str] = {}
+    for which, (_, columns, names, _) in every.items():
+        if (twin := columns_of.setdefault(frozenset(names), which)) != which:
+            both = "both formulas" if len(formulas) == 2 else f"{twin} and {which}"
+            raise CrossfadeError(
+                f"{both} have the same columns ({', '.join(every[twin][2])}), so the Bayes factor is 1: "
+                "change one of them (in a formula x**2 means x; the square of x is written I(x**2))"
+            )
         _check_design(columns, names, which)
-    if family == "gaussian" and "variance" in (*names_1, *names_2):
-        raise CrossfadeError("a column may not be called 'variance', the name of the noise variance: rename the column")
+        if family == "gaussian" and "variance" in names:
+            raise CrossfadeError(
+                "a column may not be called 'variance', the name of the noise variance: rename the column"
+            )
 
-    centred = scaling != "raw" and INTERCEPT in names_1 and INTERCEPT in names_2
+    centred = scaling != "raw" and all(INTERCEPT in names for _, _, names, _ in every.values())
     said = _describe(scaling, centred, family)
     if scaling == "standardise" and family == "gaussian":
         y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
-    return [Design(y, _scale(own, names, scaling, centred), names, said) for _, own, names in both.values()]
+    return [
+        Design(y, _scale(own, names, scaling, centred), names, said, terms) for _, own, names, terms in every.values()
+    ]
 
 
 def _parse(formula: str, which: str) -> Any:
@@ -134,8 +143,13 @@ def _check_range(y: np.ndarray, response: str, family: str) -> None:
         )
 
 
-def _matrices(formula: Any, table: pandas.DataFrame, which: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Response and columns of a formula; `context` is empty so that no variable of ours can slip in."""
+def _matrices(
+    formula: Any, table: pandas.DataFrame, which: str
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], dict[str, list[int]]]:
+    """Response, columns, their names, and the columns of every term.
+
+    `context` is empty so that no variable of ours can slip in.
+    """
     try:
         with np.errstate(all="ignore"):  # what comes out is checked below
             matrices = formula.get_model_matrix(table, context={}, na_action="ignore")
@@ -158,7 +172,8 @@ def _matrices(formula: Any, table: pandas.DataFrame, which: str) -> tuple[np.nda
             )
     if not names:
         raise CrossfadeError(f"{which} has no column, not even an intercept: add one")
-    return y[:, 0], columns, names
+    terms = {str(term): list(columns) for term, columns in rhs.model_spec.term_indices.items()}
+    return y[:, 0], columns, names, terms
 
 
 def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> None:
@@ -200,7 +215,7 @@ def _describe(scaling: str, centred: bool, family: str) -> str:
     what = "covariates" if family != "gaussian" or scaling == "centre" else "response and covariates"
     if centred:
         return f"{what} {'centred' if scaling == 'centre' else 'standardised: (x - mean)/sd with n - 1'}"
-    why = "not centred, because not both formulas have an intercept"
+    why = "not centred, because not all formulas have an intercept"
     return f"{what} {why}" if scaling == "centre" else f"{what} divided by their sd with n - 1, but {why}"
 
 

@@ -49,17 +49,16 @@ def from_formulas(
 
     Scaling "standardise" turns every column but the intercept (and a gaussian response) into (x - mean)/sd
     with n - 1; "centre" subtracts the columns' means and leaves the response alone; "raw" changes nothing.
-    Nothing is centred unless both formulas have an intercept.
+    Nothing is centred unless all formulas have an intercept.
     """
     first, second = regressions(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
     return as_model(first), as_model(second)
 
 
-def regressions(both: list[Design], family: str, prior: Prior) -> tuple[Regression, Regression]:
-    """The models of two designs under one prior, as numbers."""
-    _check(prior, family, sorted({name for design in both for name in design.names}))
-    first, second = (_regression(design, family, prior) for design in both)
-    return first, second
+def regressions(designs: list[Design], family: str, prior: Prior) -> list[Regression]:
+    """The models of designs under one prior, as numbers."""
+    _check(prior, family, sorted({name for design in designs for name in design.names}))
+    return [_regression(design, family, prior) for design in designs]
 
 
 def statement(prior: Prior, family: str) -> str:

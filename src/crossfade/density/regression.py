@@ -7,6 +7,7 @@ poisson:  y ~ Poisson(exp(D theta)), theta ~ N(mean, 1 / precision)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,14 @@ class Regression(NamedTuple):
             said[name] = f"Normal({mean:g}, {scale})"
         return said
 
+    def taken(self, where: Sequence[int]) -> Regression:
+        """With some of the coefficients, in this order."""
+        where = list(where)
+        names = tuple(self.names[i] for i in where)
+        return self._replace(
+            design=self.design[:, where], names=names, mean=self.mean[where], precision=self.precision[where]
+        )
+
     def log_evidence(self) -> float:
         """log p(y) of a gaussian regression, in closed form."""
         _, root, least = self._least_squares()
@@ -64,6 +73,16 @@ class Regression(NamedTuple):
         normaliser = shape * np.log(rate) - gammaln(shape)
         after, late = shape + n / 2, rate + least / 2
         return float(-n / 2 * LOG_2PI + log_det + normaliser + gammaln(after) - after * np.log(late))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means and variances of the coefficients of a gaussian regression."""
+        best, root, least = self._least_squares()
+        variance = self.noise
+        if isinstance(self.noise, tuple):
+            shape, rate = self.noise
+            variance = (rate + least / 2) / (shape + len(self.y) / 2 - 1)
+        inverse = np.linalg.inv(root)
+        return best, variance * (inverse**2).sum(axis=1)
 
     def posterior(self, n_chains: int, n_draws: int, random: np.random.Generator) -> Posterior:
         """Independent draws of the posterior of a gaussian regression."""

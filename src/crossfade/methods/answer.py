@@ -30,24 +30,26 @@ def chains_of(run: Run) -> list[Chains]:
     found = []
     for k, draws in enumerate(run.edge.draws):
         if draws.u.shape[2]:
-            found.append(
-                Chains(
-                    f"M{k + 1}",
-                    mixing(draws.as_made),
-                    tuple(draws.coordinates.labels()),
-                    float(draws.divergent.mean()),
-                    draws.brought is not None,
-                    draws.coordinates.lost(draws.u),
-                    draws.elsewhere,
-                    _smooth(draws),
-                    undefined_among(draws),
-                )
-            )
+            found.append(chains_of_model(f"M{k + 1}", draws))
     for rung in run.edge.rungs[1:-1]:
         found.append(
             Chains(f"the rung at tau = {rung.tau:.3g}", NOTHING_AGAINST, run.edge.union.labels, rung.divergent)
         )
     return found
+
+
+def chains_of_model(name: str, draws: Draws) -> Chains:
+    return Chains(
+        name,
+        mixing(draws.as_made),
+        tuple(draws.coordinates.labels()),
+        float(draws.divergent.mean()),
+        draws.brought is not None,
+        draws.coordinates.lost(draws.u),
+        draws.elsewhere,
+        _smooth(draws),
+        undefined_among(draws),
+    )
 
 
 def _smooth(draws: Draws) -> tuple[np.ndarray, np.ndarray]:

@@ -159,14 +159,14 @@ class Stream:
         return np.array([own.random(n) for own in self.sequences]) + 2.0 ** -(LEVELS + 1)
 
 
-def refined(side: Side, seed: int, n_points: int) -> Side:
+def refined(side: Side, seed: int, n_points: int, even: float = EVEN) -> Side:
     """With a t that is fitted to its own weighted points: of several rounds the one with the most even weights."""
     share, found, size = 0.0, side, len(side.proposal.centre)
     for i in range(ROUNDS):
         own = weighted(side, Stream(1 + size, (seed, 4, i), n_blocks=1).more(n_points))
         if (now := weight_share(own.log_weight)) > share:
             found, share = side, now
-        if share > EVEN:
+        if share > even:
             break
         if i == 0:  # what is fitted has many numbers
             n_points = max(n_points, 2 ** int(np.ceil(np.log2(PER_COORDINATE * size))))

@@ -246,15 +246,20 @@ def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
 
 @in_float64
 def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
-    """As many draws more per chain at each rung; the ends are fitted anew unless rungs belong to the old fit."""
-    draws = (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1]))
-    views = (edge.views[0].again(draws[0]), edge.views[1].again(draws[1]))
-    if len(edge.rungs) == 2:
-        edge = edge._replace(draws=draws, views=views)
-        return _refitted(edge, [_worth(edge, half) for half in _halves(draws[0].n_chains)])
+    """As many draws more per chain at each rung."""
     between = [_extended(edge, rung, n // segment) for rung, n in zip(edge.rungs[1:-1], n_draws[1:-1], strict=True)]
+    edge = edge._replace(rungs=(edge.rungs[0], *between, edge.rungs[-1]))
+    return with_draws(edge, (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1])))
+
+
+@in_float64
+def with_draws(edge: Edge, draws: tuple[Draws, Draws]) -> Edge:
+    """More draws of both models; they are fitted anew, unless rungs belong to the old fit."""
+    views = (edge.views[0].again(draws[0]), edge.views[1].again(draws[1]))
     edge = edge._replace(draws=draws, views=views)
-    return edge._replace(rungs=(_end(edge, 0), *between, _end(edge, 1)))
+    if len(edge.rungs) == 2:
+        return _refitted(edge, [_worth(edge, half) for half in _halves(draws[0].n_chains)])
+    return edge._replace(rungs=(_end(edge, 0), *edge.rungs[1:-1], _end(edge, 1)))
 
 
 def left_out(edge: Edge) -> list[tuple[Leg, ...]]:

@@ -137,11 +137,7 @@ def _shared_first(r1: Regression, r2: Regression) -> tuple[Regression, Regressio
     shared = [name for name in r1.names if name in r2.names]
 
     def ordered(model: Regression) -> Regression:
-        where = [model.names.index(name) for name in (*shared, *(n for n in model.names if n not in shared))]
-        names = tuple(model.names[i] for i in where)
-        return model._replace(
-            design=model.design[:, where], names=names, mean=model.mean[where], precision=model.precision[where]
-        )
+        return model.taken([model.names.index(n) for n in (*shared, *(n for n in model.names if n not in shared))])
 
     return ordered(r1), ordered(r2)
 

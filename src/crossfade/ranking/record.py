@@ -1,0 +1,287 @@
+"""A ranking: evidences of many models with their common noise, and all that follows from them. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from crossfade.analysis.errors import Replicates
+from crossfade.methods.progress import Say, chosen
+from crossfade.types import CrossfadeError, Estimate, Posterior
+
+if TYPE_CHECKING:
+    import pandas
+
+N_WINNERS = 20_000  # draws of the Monte-Carlo noise, to see how often another model would have won
+
+
+class Closure(NamedTuple):
+    """An edge that the answer does not use: what it says minus what the answer says. 0 but for chance."""
+
+    first: str
+    second: str
+    residual: Estimate
+
+
+class Moments(NamedTuple):
+    """Mean and variance of every number of a parameter, under the posterior of one model."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+class Ranking(NamedTuple):
+    """What `rank` returns: models, best first, with log evidences and the same without each group of draws."""
+
+    names: tuple[str, ...]
+    log_evidence: np.ndarray  # [model]; absolute where `absolute`, else relative to one of them
+    left_out: np.ndarray  # [group, model]: without each group of chains or block of points, in all models at once
+    prior: np.ndarray  # [model]: probabilities
+    verdict: str
+    reasons: tuple[str, ...]
+    missing: dict[str, str]  # models without an answer, and why
+    terms: tuple[frozenset[str], ...] = ()  # of each model, where they are known
+    moments: tuple[dict[str, Moments], ...] = ()  # of each model's parameters
+    closure: tuple[Closure, ...] = ()
+    n_strata: int = 1  # of the groups
+    about: dict[str, Any] = {}
+    network: Any = None  # what it was made from, to go on with; not kept in files
+
+    # Numbers ----------------------------------------------------------------------------------------------------
+
+    def _of(self, function: Callable[[np.ndarray], float], name: str = "") -> Estimate:
+        """A function of all log evidences, with its error."""
+        left_out = np.array([function(own) for own in self.left_out])
+        return Replicates(function(self.log_evidence), left_out, self.n_strata).estimate(name)
+
+    def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The same for many numbers at once: values and errors."""
+        left_out = np.array([function(own) for own in self.left_out])
+        strata = left_out.reshape(self.n_strata, -1, left_out.shape[1])
+        return function(self.log_evidence), np.sqrt((strata.shape[1] - 1) * strata.var(axis=1).sum(axis=0))
+
+    def where(self, name: str) -> int:
+        if name in self.missing:
+            raise CrossfadeError(f"model {name!r} has no answer: {self.missing[name]}")
+        if name not in self.names:
+            raise CrossfadeError(f"there is no model {name!r}: choose from {', '.join(self.names[:20])}")
+        return self.names.index(name)
+
+    def log_bayes_factor(self, first: str, second: str) -> Estimate:
+        """Of `second` over `first`, as in `compare(first, second)`."""
+        i, j = self.where(first), self.where(second)
+        return self._of(lambda log_z: float(log_z[j] - log_z[i]))
+
+    def _posterior(self, log_z: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            log_p = log_z + np.log(self.prior)
+        return np.asarray(np.exp(log_p - logsumexp(log_p)))
+
+    @property
+    def probabilities(self) -> dict[str, Estimate]:
+        """p(model | data) with its Monte-Carlo error."""
+        values, errors = self._each(self._posterior)
+        dof = self.left_out.shape[0] - self.n_strata
+        return {n: Estimate(float(v), float(e), dof) for n, v, e in zip(self.names, values, errors, strict=True)}
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of the Monte-Carlo noise of the log evidences, relative to the best model."""
+        relative = self.left_out - self.left_out[:, :1]
+        strata = relative.reshape(self.n_strata, -1, relative.shape[1])
+        off = (strata - strata.mean(axis=1, keepdims=True)).reshape(relative.shape)
+        n = strata.shape[1]
+        return np.asarray((n - 1) / n * off.T @ off)
+
+    @property
+    def chance_of_winner(self) -> float:
+        """That the first model has the highest posterior probability, as far as Monte-Carlo noise goes."""
+        log_p = self.log_evidence + np.log(np.maximum(self.prior, 1e-300))
+        near = np.flatnonzero(log_p > log_p[0] - 60)[:200]
+        spread, vectors = np.linalg.eigh(self.covariance[np.ix_(near, near)])
+        random = np.random.default_rng(0)
+        dof = max(self.left_out.shape[0] - self.n_strata, 1)
+        width = np.sqrt(dof / random.chisquare(dof, size=N_WINNERS))
+        normal = random.standard_normal((N_WINNERS, len(near))) * np.sqrt(np.maximum(spread, 0.0))
+        other = log_p[near] + width[:, None] * (normal @ vectors.T)
+        return float(np.mean(other.argmax(axis=1) == 0))
+
+    def with_prior(self, prior: Mapping[str, float] | str | None) -> Ranking:
+        """The same evidences under other probabilities of the models."""
+        weights = prior_of(prior, self.names, self.terms)
+        order = _order(self.names, self.log_evidence + np.log(np.maximum(weights, 1e-300)))
+        return self._replace(prior=weights).taken(order)
+
+    def taken(self, order: np.ndarray) -> Ranking:
+        """Some of the models, in this order."""
+        prior = self.prior[order]
+        return self._replace(
+            names=tuple(self.names[i] for i in order),
+            log_evidence=self.log_evidence[order],
+            left_out=self.left_out[:, order],
+            prior=prior / prior.sum(),
+            terms=tuple(self.terms[i] for i in order) if self.terms else (),
+            moments=tuple(self.moments[i] for i in order) if self.moments else (),
+        )
+
+    def without(self, name: str) -> Ranking:
+        """The ranking of the others."""
+        if name in self.missing:
+            return self._replace(missing={other: why for other, why in self.missing.items() if other != name})
+        out = self.where(name)
+        if len(self.names) == 1:
+            raise CrossfadeError(f"{name!r} is the only model left: a ranking needs one")
+        return self.taken(np.delete(np.arange(len(self.names)), out))
+
+    # Tables -----------------------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> pandas.DataFrame:
+        """A row for each model, best first; log Bayes factors are over the best."""
+        import pandas
+
+        relative, error = self._each(lambda log_z: log_z - log_z[0])
+        probability, its_error = self._each(self._posterior)
+        with np.errstate(divide="ignore"):
+            odds = np.log(probability) - np.log1p(-probability) - np.log(self.prior) + np.log1p(-self.prior)
+        columns: dict[str, Any] = {"log_bayes_factor": relative, "error": error}
+        if self.about.get("absolute"):
+            columns["log_evidence"] = self.log_evidence
+        columns |= {"prior": self.prior, "probability": probability, "probability_error": its_error}
+        columns["log_bayes_factor_over_rest"] = odds
+        return pandas.DataFrame(columns, index=pandas.Index(self.names, name="model"))
+
+    @property
+    def inclusion(self) -> pandas.DataFrame:
+        """A row for each term: how probable it is that it belongs in, over all models and over matched ones.
+
+        Matched: models with the term against the same models without it, where no other term is built on it.
+        """
+        import pandas
+
+        if not self.terms:
+            raise CrossfadeError("these models have no terms: inclusion is for formulas")
+        every = sorted(frozenset().union(*self.terms) - self.terms[0].intersection(*self.terms), key=_by_order)
+        where = {own: i for i, own in enumerate(self.terms)}
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(self.prior)
+        rows = []
+        for term in every:
+            has = np.array([term in own for own in self.terms])
+            inside = self._of(lambda log_z, has=has: float(self._posterior(log_z)[has].sum()))  # type: ignore[misc]
+            pairs = [(i, where[own - {term}]) for own, i in where.items() if term in own and own - {term} in where]
+            with_it, without = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
+            rows.append(
+                (
+                    term,
+                    self.prior[has].sum(),
+                    inside.value,
+                    inside.error,
+                    self._odds(np.flatnonzero(has), np.flatnonzero(~has), log_prior),
+                    self._odds(with_it, without, log_prior) if pairs else np.nan,
+                )
+            )
+        columns = ["term", "prior", "probability", "error", "log_bayes_factor", "matched_log_bayes_factor"]
+        return pandas.DataFrame(rows, columns=columns).set_index("term")
+
+    def _odds(self, some: Any, others: Any, log_prior: np.ndarray) -> float:
+        """The log Bayes factor of some models, taken together, over others."""
+        after = self.log_evidence + log_prior
+        gained = [logsumexp(after[own]) - logsumexp(log_prior[own]) for own in (some, others)]
+        return float(gained[0] - gained[1])
+
+    def average(self, parameter: str, given: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of a parameter over all models, 0 in those without it.
+
+        With `given`, over the models that have it.
+        """
+        has = np.array([parameter in own for own in self.moments])
+        if not has.any():
+            known = sorted({name for own in self.moments for name in own})
+            raise CrossfadeError(f"no model has a parameter {parameter!r}: choose from {', '.join(known[:20])}")
+        p = self._posterior(self.log_evidence) * (has if given else 1.0)
+        p = p / p.sum()
+        own = [moments.get(parameter) for moments in self.moments]
+        shapes = {found.mean.shape for found in own if found is not None}
+        if len(shapes) > 1:
+            raise CrossfadeError(f"{parameter!r} has other shapes in other models, {sorted(shapes)}: no average")
+        zero = Moments(*(np.zeros(next(iter(shapes))),) * 2)
+        found = [moments if moments is not None else zero for moments in own]
+        mean = sum(w * m.mean for w, m in zip(p, found, strict=True))
+        square = sum(w * (m.variance + m.mean**2) for w, m in zip(p, found, strict=True))
+        return np.asarray(mean), np.sqrt(np.maximum(np.asarray(square) - np.asarray(mean) ** 2, 0.0))
+
+    # Going on ---------------------------------------------------------------------------------------------------
+
+    def more(self, target_se: float, *, budget: float | None = None, progress: bool | Say = True) -> Ranking:
+        """The same models with a smaller error, from where the draws stopped."""
+        answer = import_module("crossfade.ranking.answer")
+        return answer.more(self._made_from(), target_se, budget, chosen(progress))
+
+    def with_model(self, name: str, model: Any, *, draws: Any = None, progress: bool | Say = True) -> Ranking:
+        """With one model more; the others are not sampled again."""
+        answer = import_module("crossfade.ranking.answer")
+        return answer.with_model(self._made_from(), name, model, draws, chosen(progress))
+
+    def _made_from(self) -> Any:
+        if self.network is None:
+            raise CrossfadeError("this ranking has no draws to go on with: rank again, with route='path' for formulas")
+        return self.network
+
+    def save(self, path: str | Path) -> None:
+        """Write the ranking to a JSON file, which `crossfade.load_ranking` reads."""
+        import_module("crossfade.app.rankings").save(self, path)
+
+    def __str__(self) -> str:
+        return import_module("crossfade.app.rankings").text(self)
+
+    def _repr_html_(self) -> str:
+        return import_module("crossfade.app.rankings").fragment(self)
+
+
+def _by_order(term: str) -> tuple[int, str]:
+    """Main effects first, then interactions."""
+    return term.count(":"), term
+
+
+def _order(names: tuple[str, ...], log_p: np.ndarray) -> np.ndarray:
+    """Best first; equal ones by name, so that the order in which they were given has no say."""
+    return np.array(sorted(range(len(names)), key=lambda i: (-log_p[i], names[i])), int)
+
+
+def prior_of(
+    given: Mapping[str, float] | str | None, names: tuple[str, ...], terms: tuple[frozenset[str], ...] = ()
+) -> np.ndarray:
+    """Probabilities of the models: equal ("uniform"), equal for every number of terms ("size"), or weights by name."""
+    if given is None or given == "uniform":
+        return np.full(len(names), 1 / len(names))
+    if isinstance(given, str):
+        if given != "size":
+            raise CrossfadeError(f"unknown prior {given!r} over models: 'uniform', 'size' or weights by name")
+        if not terms:
+            raise CrossfadeError("prior 'size' is for formulas, whose terms can be counted: give weights by name")
+        sizes = np.array([len(own) for own in terms])
+        counts = {int(size): int((sizes == size).sum()) for size in set(sizes)}
+        weights = np.array([1 / counts[int(size)] for size in sizes])
+        return np.asarray(weights / weights.sum())
+    if unknown := [name for name in given if name not in names]:
+        raise CrossfadeError(f"the prior names {unknown[0]!r}, which is no model: choose from {', '.join(names[:20])}")
+    weights = np.array([float(given.get(name, 0.0)) for name in names])
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise CrossfadeError(f"prior weights {dict(given)} must be numbers of at least 0, and not all 0")
+    return np.asarray(weights / weights.sum())
+
+
+def moments_of(draws: Posterior) -> dict[str, Moments]:
+    """From draws [chain, draw, ...] by parameter."""
+    return {name: Moments(own.mean(axis=(0, 1)), own.var(axis=(0, 1))) for name, own in draws.items()}
+
+
+def ranked(ranking: Ranking) -> Ranking:
+    """Best first."""
+    return ranking.taken(_order(ranking.names, ranking.log_evidence + np.log(np.maximum(ranking.prior, 1e-300))))
