@@ -39,6 +39,7 @@ def test_the_example_with_numpyro_models_is_right(tmp_path, monkeypatch):
 def test_the_examples_with_formulas_run():
     shown = run("import crossfade\n" + BLOCKS[1])
     assert abs(shown["result"].log_bayes_factor.value - shown["paper"].log_bayes_factor.value) < 0.5
+    assert len(shown["ranking"].names) == 20 and shown["ranking"].verdict == "trustworthy"
     assert shown["curve"].name == "z" and shown["alone"].verdict == "trustworthy"
 
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from command_line import run, words
 
 from crossfade.app import arguments, cli, store
 from crossfade.app.words import with_error
@@ -22,15 +22,6 @@ QUICK = [
     "8",
 ]  # one size, so that what was compiled once serves again
 PRIORS = ["--prior-mean", "0.5", "--prior-mean", "x=0.25", "--prior-precision", "2", "--noise-shape", "0.3"]
-
-
-def run(*arguments: object):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def words(text: str) -> str:
-    """Text without the line breaks of the page."""
-    return " ".join(text.split())
 
 
 @pytest.fixture(scope="module")
