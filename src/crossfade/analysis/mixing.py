@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
 
 from crossfade.types import Trace
 
+REMEMBERED = 256  # results, by what the draws are
 RANKED = 200  # up to so many coordinates are looked at by ranks; of more, those that look worst without ranks
 
 
@@ -21,14 +23,27 @@ class Mixing(NamedTuple):
     typical: float  # median effective number
 
 
+_LOOKED_AT: dict[tuple[tuple[int, ...], bytes], Mixing] = {}
 NOTHING_AGAINST = Mixing(1.0, 0, np.inf, 0, np.inf)  # where there is nothing to mix, or something else tells
 
 
 def mixing(draws: np.ndarray) -> Mixing:
-    """Of draws [chain, draw, coordinate] (Vehtari et al. 2021)."""
-    size = draws.shape[2]
-    if size == 0:
+    """Of draws [chain, draw, coordinate] (Vehtari et al. 2021).
+
+    A run looks at the same draws several times, and a look takes longer than to see that they are the same.
+    """
+    if draws.shape[2] == 0:
         return NOTHING_AGAINST
+    key = (draws.shape, hashlib.blake2b(np.ascontiguousarray(draws).data, digest_size=16).digest())
+    if key not in _LOOKED_AT:
+        while len(_LOOKED_AT) >= REMEMBERED:
+            del _LOOKED_AT[next(iter(_LOOKED_AT))]
+        _LOOKED_AT[key] = _mixing(draws)
+    return _LOOKED_AT[key]
+
+
+def _mixing(draws: np.ndarray) -> Mixing:
+    size = draws.shape[2]
     if len(draws) == 1:  # a chain alone is held against itself: its two halves
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])

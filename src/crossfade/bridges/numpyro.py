@@ -210,7 +210,7 @@ def _constants(
         seen = [found[name] for name in sorted(observed)]  # what two models must have in common, in one order
         return fixed, {s["name"]: (jnp.asarray(s["value"]), sites.kept(s), sites.inside(s)) for s in seen}
 
-    fixed, responses = jax.jit(compute)(program)
+    fixed, responses = _computed(traced(partial(compute, program)))
     for name, (_, _, inside) in responses.items():
         if not parents[name] and not np.all(inside):  # no parameter can move the support there
             raise CrossfadeError(
@@ -227,6 +227,12 @@ def _constants(
             priors[name] = conditional(partial(program.distribution, name), given, said)
     data = [np.ravel(np.asarray(value, float)[np.asarray(kept)]) for value, kept, _ in responses.values()]
     return priors, np.concatenate(data)
+
+
+@eqx.filter_jit
+def _computed(own: Traced) -> Any:
+    """Compiled once for models that differ in their data alone."""
+    return own()
 
 
 def _plain(leaf: Any) -> Any:
