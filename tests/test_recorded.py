@@ -6,7 +6,7 @@ import pytest
 from recorded.runs import FILE, RUNS, machine, numbers
 
 RECORD = json.loads(FILE.read_text())
-QUICK = ("MBAR", "default, formulas", "default, rungs between", "own draws")
+QUICK = ("default, formulas", "default, rungs between", "own draws")
 
 
 def test_every_way_to_an_answer_is_recorded():

@@ -53,7 +53,9 @@ def pooled(values: list[float]) -> Estimate:
     return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1)
 
 
-@pytest.mark.parametrize(("path", "tau", "ceiling"), [(NEAR, ENDS, 0.015), (PATH, LADDER, 0.006)])
+@pytest.mark.parametrize(
+    ("path", "tau", "ceiling"), [(NEAR, ENDS, 0.015), pytest.param(PATH, LADDER, 0.006, marks=pytest.mark.slow)]
+)
 def test_the_slope_of_exact_draws_is_one_and_knows_its_error(
     path: GaussianPath, tau: np.ndarray, ceiling: float
 ) -> None:

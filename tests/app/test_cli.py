@@ -126,6 +126,7 @@ def test_estimate_needs_no_jax(folder, sweep):
     assert done.stdout.endswith("code 0 False\n")
 
 
+@pytest.mark.slow
 def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
     import crossfade.api
 

@@ -109,6 +109,7 @@ def test_a_weight_is_turned_round_with_two_components(said):
     assert "2! numberings" in result.about["notes"][0]
 
 
+@pytest.mark.slow
 def test_draws_brought_along_are_put_in_order():
     """As another sampler gives them: some chains in one numbering, some in the other."""
     own = compare(one(), weighted(), exchangeable=["w", "mu"], target_se=0.02).draws[1]

@@ -40,6 +40,7 @@ def test_pima_by_importance_sampling(tmp_path):
     assert result.sharing.only_2 == ("age",) and not result.sharing.tempered
 
 
+@pytest.mark.slow
 def test_pima_over_seeds():
     z = []
     for seed in range(25):

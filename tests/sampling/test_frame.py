@@ -78,7 +78,8 @@ def test_only_priors_that_depend_on_others_have_a_frame(frame):
         assert frame_of(as_joint(Model({"m": dist.Normal(0.0, 1.0)}, lambda p: p["m"]))) is None
 
 
-@pytest.mark.parametrize(("noise", "standardised"), [pytest.param(30.0, True, marks=pytest.mark.slow), (0.02, False)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "standardised"), [(30.0, True), (0.02, False)])
 def test_the_data_decide_how_far(noise, standardised):
     """Effects that the data say nothing about are sampled in standard form, those they fix as they are."""
     draws = warmed(as_joint(model(noise)), key(1), 16).more(100)

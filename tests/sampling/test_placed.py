@@ -55,7 +55,7 @@ def test_company_changes_nothing(leg, together):
     assert np.abs(together[2].tau - together[4].tau).max() > 1e-4
 
 
-@pytest.mark.parametrize("run, n_turns", [(0, 1), (1, 2)])
+@pytest.mark.parametrize("run, n_turns", [pytest.param(0, 1, marks=pytest.mark.slow), (1, 2)])
 def test_moments_are_those_of_the_draws_without_the_first_fifth(leg, together, run, n_turns):
     """Ten turns of 50 steps: a run of five rungs stays two turns at each, and drops 20 of the 100 steps."""
     path, kernel, keys, (state, _) = leg

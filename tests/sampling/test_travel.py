@@ -28,7 +28,7 @@ def with_rungs(name, n_rungs):
         pytest.param("numpyro", "NETI-DIFF", 1000, 0.1, marks=pytest.mark.slow),
         pytest.param("numpyro", with_rungs("MBAR", 10), 1000, 0.05, marks=pytest.mark.slow),
         pytest.param("numpyro", with_rungs("TI-standard", 30), 2400, 0.15, marks=pytest.mark.slow),
-        ("pymc", "NETI-DIFF", 1000, 0.1),
+        pytest.param("pymc", "NETI-DIFF", 1000, 0.1, marks=pytest.mark.slow),
     ],
 )
 def test_models_of_any_library_meet_the_exact_answer(library, method, n_iter, ceiling):
