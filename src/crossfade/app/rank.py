@@ -100,7 +100,9 @@ def _models(
     if what[0].rpartition(":")[0].endswith(".py"):
         if all_subsets is not None or orders is not None:
             raise CrossfadeError("--all-subsets and --orders are for formulas: give a CSV file")
-        return {text.rpartition(":")[2]: load_model(text, text) for text in what}, {}
+        names = [text.rpartition(":")[2] for text in what]
+        names = names if len(set(names)) == len(names) else what  # two files may call a model the same
+        return {name: load_model(text, text) for name, text in zip(names, what, strict=True)}, {}
     from crossfade.ranking import terms
 
     data, *formulas = what

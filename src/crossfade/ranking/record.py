@@ -148,7 +148,7 @@ class Ranking(NamedTuple):
         relative, error = self._each(lambda log_z: log_z - log_z[0])
         probability, its_error = self._each(self._posterior)
         with np.errstate(divide="ignore"):
-            odds = np.log(probability) - np.log1p(-probability) - np.log(self.prior) + np.log1p(-self.prior)
+            odds = _log_odds(self.log_evidence + np.log(self.prior)) - _log_odds(np.log(self.prior))
         columns: dict[str, Any] = {"log_bayes_factor": relative, "error": error}
         if self.about.get("absolute"):
             columns["log_evidence"] = self.log_evidence
@@ -242,6 +242,15 @@ class Ranking(NamedTuple):
 
     def _repr_html_(self) -> str:
         return import_module("crossfade.app.rankings").fragment(self)
+
+
+def _log_odds(log_weight: np.ndarray) -> np.ndarray:
+    """Of each over all others together; that of the heaviest from the others themselves, since 1 - p would be lost."""
+    p = np.exp(log_weight - logsumexp(log_weight))
+    top = int(np.argmax(log_weight))
+    rest = logsumexp(log_weight) + np.log1p(-np.where(np.arange(len(p)) == top, 0.0, p))
+    rest[top] = logsumexp(np.delete(log_weight, top)) if len(p) > 1 else -np.inf
+    return np.asarray(log_weight - rest)
 
 
 def _by_order(term: str) -> tuple[int, str]:
