@@ -87,7 +87,8 @@ def test_steps_are_those_that_the_error_asks_for_and_the_budget_allows():
     def affordable(asked, spent=1.0):
         return fallback._affordable(asked, summary, [passage] * 2, [run] * 2, spent, asked.seconds)
 
-    assert affordable(Asked(0.08)) == (int(400 * (1.15 / 0.64 - 1)), "")
+    assert affordable(Asked(0.06)) == (int(400 * (1.15 / 0.36 - 1)), "")
+    assert affordable(Asked(0.2)) == (400, "")  # at least twice as many, where it is the draws that are too few
     assert affordable(Asked(0.001)) == (1200, "")  # at most four times as many at once
     assert affordable(Asked(0.001, seconds=2.0)) == (400, "")
     n, why = affordable(Asked(0.001, seconds=1.1))
