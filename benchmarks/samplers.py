@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from importlib.util import find_spec
 
 import jax
@@ -39,14 +40,15 @@ def ours(joint):
 
 
 def nuts(joint, model, *args):
-    kernel = numpyro.infer.NUTS(model, dense_mass=joint.coordinates.size <= 100, target_accept_prob=0.9)
+    # data as constants: some models index by them, which a traced argument does not allow
+    kernel = numpyro.infer.NUTS(partial(model, *args), dense_mass=joint.coordinates.size <= 100, target_accept_prob=0.9)
     chains = numpyro.infer.MCMC(
         kernel, num_warmup=N_WARM, num_samples=N_NUTS_DRAWS, num_chains=N_NUTS, chain_method="vectorized",
-        progress_bar=False, jit_model_args=True,
+        progress_bar=False,
     )  # fmt: skip
 
     def call(seed):
-        chains.run(jax.random.key(seed), *args)
+        chains.run(jax.random.key(seed))
         return joint.coordinates.unconstrained(chains.get_samples(group_by_chain=True))
 
     return call
