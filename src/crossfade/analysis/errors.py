@@ -24,9 +24,7 @@ class Replicates(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Sum over strata of (n - 1)/n sum_i (x_i - mean x)^2 (Efron & Stein 1981), n groups in each."""
-        strata = self.left_out.reshape(self.n_strata, -1)
-        return float((strata.shape[1] - 1) * strata.var(axis=1).sum())
+        return float(variance_of(self.left_out.ravel(), self.n_strata))
 
     def minus(self, other: Replicates) -> Replicates:
         return Replicates(self.value - other.value, self.left_out - other.left_out, self.n_strata)
@@ -35,6 +33,15 @@ class Replicates(NamedTuple):
         return Estimate(
             float(self.value), float(np.sqrt(self.variance)), float(len(self.left_out) - self.n_strata), name
         )
+
+
+def variance_of(left_out: np.ndarray, n_strata: int = 1) -> np.ndarray:
+    """Of every number in left_out [group, ...]: over strata, sum (n - 1)/n sum_i (x_i - mean x)^2, n groups in each.
+
+    The jackknife of Efron & Stein (1981).
+    """
+    strata = left_out.reshape(n_strata, -1, *left_out.shape[1:])
+    return np.asarray((strata.shape[1] - 1) * strata.var(axis=1).sum(axis=0))
 
 
 def replicates(trace: Trace, estimator: Callable[[Trace], float]) -> Replicates:

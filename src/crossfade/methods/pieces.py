@@ -7,13 +7,13 @@ own, and the draws that it is read with have had no say in it but for the first 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, gammaln, logsumexp, ndtri
 
 from crossfade.analysis.weights import weight_share
+from crossfade.methods.coupled import LogDensity
 from crossfade.types import Trace
 
 SMALL = 30  # coordinates up to which a mixture can be fitted to a few thousand points
@@ -23,8 +23,6 @@ ROUNDS = 3  # of fitting to points of its own
 N_STEPS = 10  # of expectation and maximisation in a round
 PER_COORDINATE = 2000  # points for a fit
 PER_DRAW = 4  # points of the mixture beside each draw of the posterior
-
-LogDensity = Callable[[np.ndarray], np.ndarray]  # of points [n, size]
 
 
 class Pieces(NamedTuple):

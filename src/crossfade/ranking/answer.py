@@ -24,10 +24,9 @@ from crossfade.analysis.judge import (
 from crossfade.density.joint import nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
-from crossfade.many import seed_of
 from crossfade.methods.answer import chains_of_model
 from crossfade.methods.budget import GROWTH
-from crossfade.methods.edge import GOOD_OVERLAP, N_GROUPS, Edge, fitted, grown, with_draws
+from crossfade.methods.edge import GOOD_OVERLAP, N_GROUPS, Edge, grown, with_draws
 from crossfade.methods.progress import Say, duration
 from crossfade.ranking.network import (
     NOTHING,
@@ -36,6 +35,7 @@ from crossfade.ranking.network import (
     Settings,
     cost,
     pairs_of,
+    read_anew,
     reading,
     sampled,
     with_tree,
@@ -214,7 +214,7 @@ def _closures(network: Network, solved: Solved, say: Say) -> tuple[Closure, ...]
             continue
         edge = network.edges.get((a, b))
         if edge is None or any(own is not network.draws[name] for own, name in zip(edge.draws, (a, b), strict=True)):
-            edge = fitted(network.draws[a], network.draws[b], seed=seed_of(network.settings.seed, f"{a} | {b}"))
+            edge = read_anew(network, a, b)
         if min(edge.overlaps()) > GOOD_OVERLAP:
             found.append((cost(edge), (a, b), edge))
     closures = []

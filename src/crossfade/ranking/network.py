@@ -192,8 +192,7 @@ def with_tree(network: Network, say: Say) -> Network:
     for i, (a, b) in enumerate(wanted):
         say(f"reading {a} beside {b} ({i + 1} of {len(wanted)} pairs)")
         if (a, b) not in edges:
-            seed = seed_of(network.settings.seed, f"{a} | {b}")
-            edges[a, b] = fitted_edge(network.draws[a], network.draws[b], seed=seed)
+            edges[a, b] = read_anew(network, a, b)
     tree = spanning(network.names, {pair: cost(edges[pair]) for pair in wanted})
     for a, b in tree:
         while min(edges[a, b].overlaps()) < GOOD_OVERLAP and len(edges[a, b].rungs) < MAX_RUNGS:
@@ -201,6 +200,11 @@ def with_tree(network: Network, say: Say) -> Network:
             edges[a, b] = with_rung(edges[a, b])
     say("")
     return network._replace(edges=edges, tree=tree)
+
+
+def read_anew(network: Network, a: str, b: str) -> Edge:
+    """A pair, from all draws that there are."""
+    return fitted_edge(network.draws[a], network.draws[b], seed=seed_of(network.settings.seed, f"{a} | {b}"))
 
 
 def cost(edge: Edge) -> float:

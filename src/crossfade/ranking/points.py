@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from crossfade.analysis.errors import variance_of
 from crossfade.analysis.judge import Finding, of_error
 from crossfade.analysis.weights import PARETO_K, pareto_k, weight_share
 from crossfade.density.regression import Regression
@@ -169,5 +170,4 @@ def _evidence(points: list[Points]) -> tuple[np.ndarray, np.ndarray]:
 def relative_errors(values: np.ndarray, left_out: np.ndarray, n_strata: int = 1) -> np.ndarray:
     """Of log evidences over that of the best model."""
     relative = left_out - left_out[:, [int(np.argmax(values))]]
-    strata = relative.reshape(n_strata, -1, relative.shape[1])
-    return np.asarray(np.sqrt((strata.shape[1] - 1) * strata.var(axis=1).sum(axis=0)))
+    return np.sqrt(variance_of(relative, n_strata))

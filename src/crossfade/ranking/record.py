@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from crossfade.analysis.errors import Replicates
+from crossfade.analysis.errors import Replicates, variance_of
 from crossfade.methods.progress import Say, chosen
 from crossfade.types import CrossfadeError, Estimate, Posterior
 
@@ -62,8 +62,7 @@ class Ranking(NamedTuple):
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The same for many numbers at once: values and errors."""
         left_out = np.array([function(own) for own in self.left_out])
-        strata = left_out.reshape(self.n_strata, -1, left_out.shape[1])
-        return function(self.log_evidence), np.sqrt((strata.shape[1] - 1) * strata.var(axis=1).sum(axis=0))
+        return function(self.log_evidence), np.sqrt(variance_of(left_out, self.n_strata))
 
     def where(self, name: str) -> int:
         if name in self.missing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from math import comb, log
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -165,6 +166,7 @@ def searched(space: Subsets, say: Say, prior: Mapping[str, float] | str | None) 
     """
     if isinstance(prior, Mapping):
         raise CrossfadeError("a search over more than 14 terms takes prior='uniform' or 'size', not weights by name")
+    prior_of(prior, ("",), (frozenset(),))  # refused before the search, not after it
     seen: dict[Terms, float] = {}
     queue: list[tuple[float, tuple[str, ...]]] = []
 
@@ -206,7 +208,4 @@ def _share(queue: list[tuple[float, tuple[str, ...]]], seen: dict[Terms, float])
 
 def _log_count(space: Subsets, terms: Terms, prior: Mapping[str, float] | str | None) -> float:
     """Minus the log prior probability, but for a constant: with "size", models of one size share what it has."""
-    from math import comb, log
-
-    prior_of(prior if prior == "size" else None, ("",), (terms,))
     return log(comb(space.n_terms, len(terms))) if prior == "size" else 0.0
