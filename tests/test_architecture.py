@@ -39,7 +39,7 @@ LONGEST = 300
 ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
-    "pymc": {"crossfade.bridges.pymc", "crossfade.bridges.supports", "crossfade.bridges.simulate"},
+    "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "scales", "supports", "simulate")},
     "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }

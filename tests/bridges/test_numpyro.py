@@ -230,6 +230,24 @@ def test_shapes_of_samples_and_steps_of_scans():
     assert log_joint(model, theta) == pytest.approx(expected, abs=1e-10)
 
 
+def test_states_of_a_scan_are_known_as_a_series():
+    def returning(y):
+        level, pull = numpyro.sample("level", dist.Normal(0, 1)), numpyro.sample("pull", dist.Uniform(-1, 1))
+        sd = numpyro.sample("sd", dist.Gamma(2, 1))
+
+        def move(state, now):
+            state = numpyro.sample("state", dist.Normal(level + pull * (state - level), sd))
+            numpyro.sample("y", dist.Normal(state, 1), obs=now)
+            return state, None
+
+        scan(move, jnp.full((), 3.0), y)
+
+    joint = from_numpyro(returning, Y)
+    theta = {"level": jnp.array(0.7), "pull": jnp.array(-0.4), "sd": jnp.array(1.3)}
+    series = joint.conditional["state"](theta)
+    np.testing.assert_allclose(series, [0.7 - 0.4 * 2.3, 0.7 * 1.4, -0.4, 1.3], rtol=1e-12)
+
+
 def test_a_support_that_moves_with_a_parameter_excludes_data():
     def taxi(y):
         top = numpyro.sample("top", dist.Pareto(1.0, 2.0))

@@ -49,6 +49,28 @@ def schools_by_scipy(theta, y=Y):
     return log_prior, stats.norm(effect[GROUP], 0.8).logpdf(y).sum()
 
 
+def test_locations_and_scales_that_depend_on_others_are_known():
+    with pm.Model() as model:
+        c = pm.Normal("c")
+        s = pm.HalfNormal("s")
+        pm.Normal("fixed", 1.0, 2.0, shape=3)
+        pm.StudentT("heavy", 4.0, c, sigma=2 * s, shape=3)
+        pm.GaussianRandomWalk("walk", mu=c, sigma=s, init_dist=pm.Normal.dist(0, 1), steps=5)
+        pm.AR("ar", rho=[c, 0.5], sigma=s, constant=True, init_dist=pm.Normal.dist(0, 1), steps=5)
+        pm.AR("second", rho=[0.2, 0.5], sigma=s, init_dist=pm.Normal.dist(0, 1, shape=2), steps=5)
+        pm.Normal("y", c, s, observed=Y)
+    joint = from_pymc(model)
+    theta = {"c": jnp.asarray(0.3), "s": jnp.asarray(1.7)}
+    assert set(joint.conditional) == {"heavy", "walk", "ar"}
+    heavy = joint.conditional["heavy"](theta)
+    np.testing.assert_allclose(np.broadcast_to(heavy.loc, 3), 0.3)
+    np.testing.assert_allclose(np.broadcast_to(heavy.scale, 3), 3.4)
+    for name, pull in (("walk", 1.0), ("ar", 0.5)):
+        start, *rest = joint.conditional[name](theta)
+        assert start is None
+        np.testing.assert_allclose(rest, [0.3, pull, 1.7], rtol=1e-12)
+
+
 def test_a_hierarchical_model_has_the_log_joint_of_scipy():
     joint = from_pymc(schools())
     assert joint.names == ("mu", "tau", "effect") and joint.notes == ()

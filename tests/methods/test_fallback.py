@@ -72,7 +72,7 @@ def level(p, y):
 def test_a_budget_that_is_spent_is_said():
     y = np.array([0.2])
     joints = tuple(as_joint(Model({"mu": dist.Normal(0.0, sd)}, Likelihood(level, y))) for sd in (1.0, 2.0))
-    asked = Asked(0.001, None, 7000)
+    asked = Asked(1e-7, None, 7000)
     found = fallback.tempered(joints, asked, 0, "it was asked for", lambda words: None)
     truth = -0.5 * (np.log(5 / 2) + 0.04 / 5 - 0.04 / 2)
     assert found.verdict == "weak" and "7,000 draws per rung is used up" in found.reasons[0]

@@ -11,8 +11,9 @@ from numpyro import distributions as dist
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
+from crossfade.density.series import Series, waves
 from crossfade.sampling.draws import restored, warmed
-from crossfade.sampling.frame import frame_of, waves
+from crossfade.sampling.frame import frame_of
 from crossfade.sampling.view import Framed, view
 
 Y = rng(2).normal(size=(6, 2))
@@ -58,16 +59,38 @@ def test_there_and_back_and_the_volume_between(frame, share):
         if share == 0.0:
             walk = frame.coordinates.stretch("walk")
             np.testing.assert_allclose(np.delete(u, walk), np.delete(w, walk), atol=1e-15)
-            np.testing.assert_allclose(u[walk], waves(6) @ w[walk], atol=1e-12)
+            np.testing.assert_allclose(u[walk], waves(6, False) @ w[walk], atol=1e-12)
         again, volume = frame.seen(np.asarray(u)[None], away)
         np.testing.assert_allclose(again[0], w, atol=1e-10)
         assert volume[0] == pytest.approx(float(log_jacobian), abs=1e-9)
 
 
-def test_waves_are_those_of_a_walk():
-    step = np.arange(1, 41)
-    np.testing.assert_allclose(waves(40) @ waves(40).T, np.minimum.outer(step, step), atol=1e-11)
-    assert abs(np.linalg.det(waves(40))) == pytest.approx(1)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_series_with_a_start_of_its_own(share):
+    """There and back and the volume between; standardised, the waves are noise and the start is as it was."""
+
+    def drifting(p):
+        return Series(None, 0.1 * p["c"], jnp.tanh(p["c"]), jnp.exp(p["c"]))
+
+    model = Model({"c": dist.Normal(0.0, 1.0), "x": dist.Normal(np.zeros(7), 1.0).to_event(1)}, lambda p: p["c"])
+    with float64():
+        frame = frame_of(as_joint(model)._replace(conditional={"x": drifting}))
+        away = np.full(8, share)
+        w = rng(3).normal(size=8)
+        u, log_jacobian = frame.u_and_jacobian(w, away)
+        np.testing.assert_allclose(frame.w(u, away), w, atol=1e-10)
+        matrix = jax.jacfwd(lambda w: frame.u_and_jacobian(w, away)[0])(w)
+        assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-9)
+        assert u[1] == pytest.approx(w[1], abs=1e-12)
+        path = [u[1]]
+        for _ in range(6):
+            path.append(0.1 * u[0] + np.tanh(u[0]) * path[-1])
+        without_noise = (
+            np.where(np.arange(8) < 2, w, 0.0)
+            if share == 1.0
+            else frame.w(jnp.concatenate([u[:1], jnp.array(path)]), away)
+        )
+        np.testing.assert_allclose(frame.u_and_jacobian(without_noise, away)[0][1:], path, atol=1e-10)
 
 
 def test_only_priors_that_depend_on_others_have_a_frame(frame):

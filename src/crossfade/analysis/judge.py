@@ -187,20 +187,31 @@ def of_overlap(legs: tuple[Leg, ...]) -> list[Finding]:
 
 
 def of_ratios(legs: tuple[Leg, ...]) -> list[Finding]:
-    """R-hat and effective draws of the log ratio at every rung; halves of one run are taken together."""
-    found: list[Finding] = []
+    """The worst R-hat and the fewest effective draws of the log ratio; halves of one run are taken together."""
+    apart: list[tuple[float, float]] = []  # R-hat and tau
+    few: list[tuple[float, float]] = []  # effective draws and tau
     for group in [legs] if are_halves(legs) else [(leg,) for leg in legs]:
         for t in np.unique(group[0].forward.tau):
             # each half has a fit, and so a ratio, of its own
             own = [mixing_at(leg.forward, t) for leg in group]
-            r_hat, effective = float(np.max([m.r_hat for m in own])), sum(m.effective for m in own)
-            if now := level(r_hat, R_HAT):
-                said = f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}). Run longer."
-                found.append(Finding(now, said))
-            if now := level(effective, EFFECTIVE):
-                said = f"The log ratio at tau = {t:.3g} rests on only {effective:.0f} independent draws. Run longer."
-                found.append(Finding(now, said))
-    return found
+            apart.append((float(np.max([m.r_hat for m in own])), float(t)))
+            few.append((float(sum(m.effective for m in own)), float(t)))
+    found = []
+    r_hat, t = max(apart, key=lambda own: np.inf if np.isnan(own[0]) else own[0])
+    if now := level(r_hat, R_HAT):
+        also = _elsewhere([own for own, _ in apart], R_HAT)
+        found.append(Finding(now, f"The log ratio at tau = {t:.3g} differs between chains (R-hat {r_hat:.2f}){also}."))
+    effective, t = min(few, key=lambda own: -np.inf if np.isnan(own[0]) else own[0])
+    if now := level(effective, EFFECTIVE):
+        also = _elsewhere([own for own, _ in few], EFFECTIVE)
+        said = f"The log ratio at tau = {t:.3g} rests on only {effective:.0f} independent draws{also}."
+        found.append(Finding(now, said))
+    return [Finding(own.level, f"{own.text} Run longer.") for own in found]
+
+
+def _elsewhere(values: list[float], limits: tuple[float, float]) -> str:
+    others = sum(level(value, limits) > 0 for value in values) - 1
+    return f", and at {others} more tau too" if others else ""
 
 
 def of_checks(checks: dict[str, Estimate], headline: Estimate) -> list[Finding]:

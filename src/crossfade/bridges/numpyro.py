@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
+from numpyro import distributions as dist
 
 from crossfade.bridges import sites
 from crossfade.bridges.factors import accepted, check_factors, trust
@@ -18,6 +19,7 @@ from crossfade.bridges.sites import Program
 from crossfade.density.joint import Joint, as_joint
 from crossfade.density.model import Model, conditional, describe, layers, log_density, total
 from crossfade.density.precision import in_float64
+from crossfade.density.series import Series
 from crossfade.density.traced import Traced, traced
 from crossfade.types import Array, CrossfadeError, Theta
 
@@ -61,7 +63,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
     notes = trust("the numpyro.factor", found.factors)
     responses = None if set(observed) == set(found.factors) else data
     if any(set(parents[name]) - set(list(theta)[:i]) for i, name in enumerate(theta)):
-        return _step_by_step(found, likelihood, priors, responses, notes)
+        whole = _step_by_step(found, likelihood, priors, responses, notes)
+        return whole._replace(conditional=_series(theta, priors, parents))
     made = Model(priors, likelihood, data=responses, dims=dims)
     return as_joint(made)._replace(notes=notes) if notes else made
 
@@ -119,6 +122,29 @@ def _step_by_step(
         priors={name: describe(priors[name]) for name in names},
         dims=found.dims,
     )
+
+
+def _series(theta: Theta, priors: dict[str, Any], parents: dict[str, tuple[str, ...]]) -> dict[str, Traced]:
+    """The states of a scan that are normal given the last one, and parameters before them."""
+
+    def series(name: str, rest: Theta) -> Series | None:
+        # States of 0, 1, 0, 1, ... show what every other one adds to the mean of the next.
+        own = layers(priors[name]({**rest, name: jnp.arange(theta[name].shape[0]) % 2.0}))[-1]
+        if not isinstance(own, dist.Normal):
+            return None
+        loc = jnp.broadcast_to(own.loc, theta[name].shape)
+        shift = jnp.mean(loc[1::2])
+        return Series(loc[0], shift, jnp.mean(loc[2::2]) - shift, jnp.exp(jnp.mean(jnp.log(own.scale))))
+
+    found: dict[str, Traced] = {}
+    for i, name in enumerate(theta):
+        shape, before = theta[name].shape, list(theta)[:i]
+        known = set(parents[name]) <= {name, *before}
+        if name in parents[name] and known and len(shape) == 1 and shape[0] > 2:
+            own, rest = partial(series, name), {other: theta[other] for other in parents[name] if other != name}
+            if jax.eval_shape(own, rest) is not None:
+                found[name] = traced(own, rest)
+    return found
 
 
 def _read(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], factors: bool) -> Found:

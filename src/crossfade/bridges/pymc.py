@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from numpyro.distributions import biject_to
 from crossfade.bridges import tails
 from crossfade.bridges.factors import accepted, trust
 from crossfade.bridges.log_joint import Around
+from crossfade.bridges.scales import conditional_priors
 from crossfade.bridges.supports import Support, in_python, of_variable, without_sum_check
 from crossfade.density.joint import AnyOf, Joint
 from crossfade.density.precision import float64
@@ -67,6 +69,10 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
         n = len(names)
         log_prior = traced(Jaxified(function, names, tuple(range(n)), sum(missing)), theta)
         log_likelihood = traced(Jaxified(function, names, tuple(range(n, len(terms))), 0.0), theta)
+        known = conditional_priors(model, inputs, partial(_jaxified, check_bounds=False))
+        conditional = {
+            name: traced(own, {parent: theta[parent] for parent in own.parents}) for name, own in known.items()
+        }
     return Joint(
         {name: (shapes[name], supports[name].constraint) for name in names},
         start,
@@ -79,6 +85,7 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
         ),
         factors={name: Jaxified(function, names, (i,), missing[i]) for i, name in enumerate(names)},
         priors={rv.name: _words(rv) for rv in model.free_RVs},
+        conditional=conditional,
         dims={name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items() if name in supports},
         coords={str(dim): _labels(labels) for dim, labels in model.coords.items() if labels is not None},
     )

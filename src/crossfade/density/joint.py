@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -47,6 +47,8 @@ class Joint(NamedTuple):
     # log p(theta[name] | parameters before it), one factor per name in order, where the prior is known so.
     factors: dict[str, LogDensity] | None = None
     priors: dict[str, str] = {}  # in words
+    # Priors given other parameters, where they are known so: a distribution, or a Series, of those before.
+    conditional: Mapping[str, Callable[[Theta], Any]] = {}
     model: Model | None = None  # with a world's own sampler, where it comes from one
     dims: dict[str, tuple[str, ...]] = {}  # the model's own names of dimensions, by parameter
     coords: dict[str, list[Any]] = {}  # labels along them, by dimension
@@ -188,6 +190,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         exact_start=True,
         factors={name: PriorFactor(model.priors[name], name) for name in model.names},
         priors={name: describe(model.priors[name]) for name in model.names},
+        conditional={name: own for name, own in model.priors.items() if not isinstance(own, dist.Distribution)},
         model=model,
         dims=model.dims,
         exchangeable=getattr(model.log_likelihood, "exchangeable", ()),  # a world may know

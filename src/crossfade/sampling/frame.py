@@ -22,12 +22,14 @@ from crossfade.density.coordinates import Coordinates
 from crossfade.density.joint import Joint
 from crossfade.density.model import given
 from crossfade.density.precision import in_float64
+from crossfade.density.series import Series, waves
 from crossfade.sampling.starts import spread
 from crossfade.types import Array, Theta
 
 LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
-FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal, dist.GaussianRandomWalk)
-LONGEST_WALK = 1000  # steps: its waves are a matrix
+SERIES = (Series, dist.GaussianRandomWalk)
+FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal, *SERIES)
+LONGEST_SERIES = 1000  # steps: its waves are a matrix
 N_LOOKED_AT = 256  # draws from which `away` is measured
 
 
@@ -37,7 +39,7 @@ class Frame(eqx.Module):
     coordinates: Coordinates
     priors: dict[str, Any]
     matrices: frozenset[str] = eqx.field(static=True)  # those whose scale is a triangular matrix
-    waves: dict[str, np.ndarray]  # [step, wave] of random walks: theta = waves xi, with xi ~ Normal(0, scale)
+    waves: dict[str, np.ndarray]  # [step, wave] of series: theta = waves xi, with xi ~ Normal(loc, scale)
 
     def u_and_jacobian(self, w: Array, away: Array) -> tuple[Array, Array]:
         """u, and log|du/dw|."""
@@ -47,14 +49,14 @@ class Frame(eqx.Module):
             where = self.coordinates.stretch(name)
             own = w[where].reshape(shape)
             if name in self.priors:
-                loc, root, share = self._root(name, theta, away)
+                loc, root, share = self._root(name, theta, own, away)
                 off = own - (1 - share) * loc
                 if name in self.matrices:
                     own, width = loc + (root @ off[..., None])[..., 0], jnp.diagonal(root, axis1=-2, axis2=-1)
                 else:
                     own, width = loc + root * off, root
                 if name in self.waves:
-                    own = own @ self.waves[name].T  # of determinant 1
+                    own = own @ self.waves[name].T
                 log_jacobian += jnp.sum(jnp.broadcast_to(jnp.log(width), shape))
             theta[name] = self.coordinates.transforms[name](own)
             parts.append(jnp.ravel(own))
@@ -66,7 +68,7 @@ class Frame(eqx.Module):
         for name, shape in self.coordinates.shapes.items():
             own = u[self.coordinates.stretch(name)].reshape(shape)
             if name in self.priors:
-                loc, root, share = self._root(name, theta, away)
+                loc, root, share = self._root(name, theta, own, away)
                 own = self._in_waves(name, own)
                 if name in self.matrices:
                     root = jnp.broadcast_to(root, (*shape, shape[-1]))
@@ -78,11 +80,18 @@ class Frame(eqx.Module):
         return jnp.concatenate(parts)
 
     def _in_waves(self, name: str, values: Array) -> Array:
-        return values @ jnp.linalg.inv(self.waves[name]).T if name in self.waves else values
+        return values @ self.waves[name] if name in self.waves else values
 
-    def _root(self, name: str, theta: Theta, away: Array) -> tuple[Array, Array, Array]:
+    def _location_and_scale(self, name: str, theta: Theta, values: Array) -> tuple[Array, Array]:
+        """Given `values`: the first of a series is one of its coordinates."""
+        own = _bare(given(self.priors[name], theta))
+        if name in self.waves:
+            return as_series(own).in_waves(self.waves[name], values[..., 0])
+        return location_and_scale(own)
+
+    def _root(self, name: str, theta: Theta, values: Array, away: Array) -> tuple[Array, Array, Array]:
         """The location, d theta / dw, and how far it is standardised."""
-        loc, scale = location_and_scale(given(self.priors[name], theta))
+        loc, scale = self._location_and_scale(name, theta, values)
         share = away[self.coordinates.stretch(name)].reshape(self.coordinates.shapes[name])
         if name not in self.matrices:
             return loc, scale**share, share
@@ -91,7 +100,7 @@ class Frame(eqx.Module):
 
     def _residual(self, name: str, theta: Theta) -> tuple[Array, Array]:
         """theta - loc and the standard deviation of its prior; with a matrix, in the axes of which it is standard."""
-        loc, scale = location_and_scale(given(self.priors[name], theta))
+        loc, scale = self._location_and_scale(name, theta, theta[name])
         off = self._in_waves(name, theta[name]) - loc
         if name in self.matrices:
             scale = jnp.broadcast_to(scale, (*off.shape, off.shape[-1]))
@@ -144,19 +153,15 @@ def _seen(frame: Frame, u: Array, away: Array) -> tuple[Array, Array]:
 
 def location_and_scale(distribution: Any) -> tuple[Array, Array]:
     """Of a location-scale family; the scale of a multivariate one is a matrix."""
-    distribution = _bare(distribution)
     if isinstance(distribution, dist.MultivariateNormal):
         return distribution.loc, distribution.scale_tril
-    if isinstance(distribution, dist.GaussianRandomWalk):
-        return jnp.zeros(()), distribution.scale[..., None]
     return distribution.loc, distribution.scale
 
 
-def waves(n_steps: int) -> np.ndarray:
-    """[step, wave]: those of a random walk's covariance min(s, t), each as high as its standard deviation."""
-    step, wave = np.arange(1, n_steps + 1)[:, None], np.arange(1, n_steps + 1)
-    angle = (2 * wave - 1) * np.pi / (2 * n_steps + 1)
-    return 2 / np.sqrt(2 * n_steps + 1) * np.sin(angle * step) / (2 * np.sin(angle / 2))
+def as_series(own: Series | dist.GaussianRandomWalk) -> Series:
+    if isinstance(own, Series):
+        return own
+    return Series(jnp.zeros(()), jnp.zeros(()), jnp.ones(()), own.scale)
 
 
 def _bare(distribution: Any) -> Any:
@@ -165,33 +170,31 @@ def _bare(distribution: Any) -> Any:
     return distribution
 
 
-def _has_frame(distribution: Any) -> bool:
-    long = isinstance(distribution, dist.GaussianRandomWalk) and distribution.num_steps > LONGEST_WALK
-    return isinstance(distribution, FAMILIES) and not long
-
-
 def frame_of(joint: Joint) -> Frame | None:
     """Of a model with such priors; None if there are none, or the priors are not known one by one."""
-    if joint.model is None:
+    if not joint.conditional:
         return None
-    conditional = {
-        name: prior for name, prior in joint.model.priors.items() if not isinstance(prior, dist.Distribution)
-    }
     kinds: dict[str, Any] = {}
 
     def look(key: Array) -> Array:
         theta = joint.start(key)
-        kinds.update({name: _bare(given(prior, theta)) for name, prior in conditional.items()})
+        kinds.update({name: _bare(given(prior, theta)) for name, prior in joint.conditional.items()})
         return jnp.zeros(())
 
     jax.eval_shape(look, jax.random.key(0))
-    priors = {name: conditional[name] for name, own in kinds.items() if _has_frame(own)}
+    lengths = {name: joint.coordinates.shapes[name][-1] for name, own in kinds.items() if isinstance(own, SERIES)}
+    long = {name for name, length in lengths.items() if length > LONGEST_SERIES}
+    priors = {name: joint.conditional[name] for name, own in kinds.items() if isinstance(own, FAMILIES)}
+    priors = {name: prior for name, prior in priors.items() if name not in long}
     if not priors:
         return None
-    walks = {name: kinds[name].num_steps for name in priors if isinstance(kinds[name], dist.GaussianRandomWalk)}
     return Frame(
         joint.coordinates,
         priors,
         frozenset(name for name in priors if isinstance(kinds[name], dist.MultivariateNormal)),
-        {name: waves(n_steps) for name, n_steps in walks.items()},
+        {
+            name: waves(length, as_series(kinds[name]).start is None)
+            for name, length in lengths.items()
+            if name in priors
+        },
     )
