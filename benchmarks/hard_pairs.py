@@ -274,12 +274,13 @@ def _numpyro_pair(name: str) -> tuple[Any, Any]:
     return first, second
 
 
-def _slopes_pymc() -> tuple[Any, Any]:
-    first, second = latent.slopes_pymc()
-    return crossfade.from_pymc(first), crossfade.from_pymc(second)
-
+IN_PYMC: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "slopes_pymc": latent.slopes_pymc,
+    "volatility_pymc": latent.volatility_pymc,
+    "random_walk_pymc": latent.random_walk_pymc,
+}
 
 PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     **{name: partial(_numpyro_pair, name) for name in IN_NUMPYRO},
-    "slopes_pymc": _slopes_pymc,
+    **IN_PYMC,
 }

@@ -98,6 +98,27 @@ def volatility_noncentred() -> tuple[Call, Call]:
     return (partial(_volatility_noncentred, student=False), y), (partial(_volatility_noncentred, student=True), y)
 
 
+def volatility_pymc() -> tuple[Any, Any]:
+    """The question of `volatility` as two PyMC models, the states by AR: the same answer."""
+    import pymc as pm
+
+    y, found = volatility_data(), []
+    for student in (False, True):
+        with pm.Model() as model:
+            mu = pm.Normal("mu", 0.0, 2.0)
+            phi = 2 * pm.Beta("persistence", 20.0, 1.5) - 1
+            sigma = pm.HalfNormal("sigma", 0.5)
+            start = pm.Normal.dist(0.0, sigma / pm.math.sqrt(1 - phi**2))
+            h = pm.AR("h", rho=phi[None], sigma=sigma, init_dist=start, steps=len(y) - 1)
+            scale = pm.math.exp((mu + h) / 2)
+            if student:
+                pm.StudentT("y", pm.Gamma("dof", 2.0, 0.1), 0.0, sigma=scale, observed=y)
+            else:
+                pm.Normal("y", 0.0, scale, observed=y)
+        found.append(model)
+    return found[0], found[1]
+
+
 # Random walk --------------------------------------------------------------------------------------------------------
 
 
@@ -134,6 +155,24 @@ def random_walk() -> tuple[Call, Call]:
     """
     y = random_walk_data()
     return (partial(_walk, with_drift=False), y), (partial(_walk, with_drift=True), y)
+
+
+def random_walk_pymc() -> tuple[Any, Any]:
+    """The question of `random_walk` as two PyMC models: the same answer."""
+    import pymc as pm
+
+    y, found = random_walk_data(), []
+    for with_drift in (False, True):
+        with pm.Model() as model:
+            level = pm.Normal("level", 0.0, 5.0)
+            step = pm.HalfNormal("step", 1.0)
+            noise = pm.HalfNormal("noise", 1.0)
+            drift = pm.Normal("drift", 0.0, 0.2) if with_drift else 0.0
+            start = pm.Normal.dist(0.0, step)
+            walk = pm.GaussianRandomWalk("walk", sigma=step, init_dist=start, steps=len(y) - 1)
+            pm.Normal("y", level + walk + drift * np.arange(1, len(y) + 1), noise, observed=y)
+        found.append(model)
+    return found[0], found[1]
 
 
 def random_walk_constant() -> tuple[Call, Call]:

@@ -186,11 +186,15 @@ PAIRS: dict[str, tuple[tuple[str, ...], Pair, str]] = {
         f"Runge-Kutta; {WEIGHTED} in 7 and 8 dimensions",
     ),
     "volatility": (
-        ("volatility", "volatility_scan", "volatility_noncentred"),
+        ("volatility", "volatility_scan", "volatility_noncentred", "volatility_pymc"),
         volatility_pair,
         f"states by a filter on a grid; {WEIGHTED} in 3 and 4 dimensions",
     ),
-    "random_walk": (("random_walk",), walk_pair, "level, drift and walk by hand; 2-d trapezoidal rule"),
+    "random_walk": (
+        ("random_walk", "random_walk_pymc"),
+        walk_pair,
+        "level, drift and walk by hand; 2-d trapezoidal rule",
+    ),
     "random_walk_constant": (
         ("random_walk_constant",),
         constant_pair,
