@@ -245,7 +245,10 @@ def test_states_of_a_scan_are_known_as_a_series():
     joint = from_numpyro(returning, Y)
     theta = {"level": jnp.array(0.7), "pull": jnp.array(-0.4), "sd": jnp.array(1.3)}
     series = joint.conditional["state"](theta)
-    np.testing.assert_allclose(series, [0.7 - 0.4 * 2.3, 0.7 * 1.4, -0.4, 1.3], rtol=1e-12)
+    assert series.start_scale is None and set(joint.conditional) == {"state"}
+    np.testing.assert_allclose(
+        [x for x in series if x is not None], [0.7 - 0.4 * 2.3, 0.7 * 1.4, -0.4, 1.3], rtol=1e-12
+    )
 
 
 def test_a_support_that_moves_with_a_parameter_excludes_data():

@@ -12,7 +12,7 @@ N = 40
 def test_waves_are_orthonormal_and_those_of_a_walk():
     step = np.arange(1, N + 1)
     with float64():
-        _, scale = Series(np.zeros(()), 0.0, np.ones(()), np.ones(())).in_waves(waves(N, False), np.zeros(()))
+        _, scale = Series(np.zeros(()), None, 0.0, np.ones(()), np.ones(())).in_waves(waves(N, False), np.zeros(()))
     height = waves(N, False) * np.asarray(scale)
     np.testing.assert_allclose(height @ height.T, np.minimum.outer(step, step), atol=1e-11)
     for free in (False, True):
@@ -26,14 +26,18 @@ def test_precision_of_a_series_is_diagonal_in_its_waves_but_for_a_corner(pull):
     precision = a.T @ a / 4
     precision[-1, -1] += ((1 - pull) ** 2 - (1 - pull)) / 4
     with float64():
-        _, scale = Series(np.zeros(()), 0.0, np.asarray(pull), np.full((), 2.0)).in_waves(waves(N, False), np.zeros(()))
+        _, scale = Series(np.zeros(()), None, 0.0, np.asarray(pull), np.full((), 2.0)).in_waves(
+            waves(N, False), np.zeros(())
+        )
     rotated = waves(N, False).T @ precision @ waves(N, False)
     np.testing.assert_allclose(rotated, np.diag(np.asarray(scale) ** -2), atol=1e-12)
 
 
 def test_mean_of_the_waves_is_that_of_the_path():
     with float64():
-        loc, _ = Series(np.full((), 3.0), 0.5, np.full((), 0.8), np.ones(())).in_waves(waves(N, False), np.zeros(()))
+        loc, _ = Series(np.full((), 3.0), None, 0.5, np.full((), 0.8), np.ones(())).in_waves(
+            waves(N, False), np.zeros(())
+        )
     path = [3.0]
     for _ in range(N - 1):
         path.append(0.5 + 0.8 * path[-1])

@@ -70,7 +70,7 @@ def test_series_with_a_start_of_its_own(share):
     """There and back and the volume between; standardised, the waves are noise and the start is as it was."""
 
     def drifting(p):
-        return Series(None, 0.1 * p["c"], jnp.tanh(p["c"]), jnp.exp(p["c"]))
+        return Series(p["c"], jnp.exp(0.5 * p["c"]), 0.1 * p["c"], jnp.tanh(p["c"]), jnp.exp(p["c"]))
 
     model = Model({"c": dist.Normal(0.0, 1.0), "x": dist.Normal(np.zeros(7), 1.0).to_event(1)}, lambda p: p["c"])
     with float64():
@@ -81,7 +81,8 @@ def test_series_with_a_start_of_its_own(share):
         np.testing.assert_allclose(frame.w(u, away), w, atol=1e-10)
         matrix = jax.jacfwd(lambda w: frame.u_and_jacobian(w, away)[0])(w)
         assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-9)
-        assert u[1] == pytest.approx(w[1], abs=1e-12)
+        start = u[0] + np.exp(0.5 * u[0]) ** share * (w[1] - (1 - share) * u[0])
+        assert u[1] == pytest.approx(float(start), abs=1e-12)
         path = [u[1]]
         for _ in range(6):
             path.append(0.1 * u[0] + np.tanh(u[0]) * path[-1])

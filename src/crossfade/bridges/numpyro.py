@@ -64,7 +64,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
     responses = None if set(observed) == set(found.factors) else data
     if any(set(parents[name]) - set(list(theta)[:i]) for i, name in enumerate(theta)):
         whole = _step_by_step(found, likelihood, priors, responses, notes)
-        return whole._replace(conditional=_series(theta, priors, parents))
+        return whole._replace(conditional=_conditional(theta, priors, parents))
     made = Model(priors, likelihood, data=responses, dims=dims)
     return as_joint(made)._replace(notes=notes) if notes else made
 
@@ -124,8 +124,8 @@ def _step_by_step(
     )
 
 
-def _series(theta: Theta, priors: dict[str, Any], parents: dict[str, tuple[str, ...]]) -> dict[str, Traced]:
-    """The states of a scan that are normal given the last one, and parameters before them."""
+def _conditional(theta: Theta, priors: dict[str, Any], parents: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Priors given parameters before them, and the states of a scan that are normal given the last one, as series."""
 
     def series(name: str, rest: Theta) -> Series | None:
         # States of 0, 1, 0, 1, ... show what every other one adds to the mean of the next.
@@ -134,16 +134,17 @@ def _series(theta: Theta, priors: dict[str, Any], parents: dict[str, tuple[str, 
             return None
         loc = jnp.broadcast_to(own.loc, theta[name].shape)
         shift = jnp.mean(loc[1::2])
-        return Series(loc[0], shift, jnp.mean(loc[2::2]) - shift, jnp.exp(jnp.mean(jnp.log(own.scale))))
+        return Series(loc[0], None, shift, jnp.mean(loc[2::2]) - shift, jnp.exp(jnp.mean(jnp.log(own.scale))))
 
-    found: dict[str, Traced] = {}
+    found: dict[str, Any] = {}
     for i, name in enumerate(theta):
-        shape, before = theta[name].shape, list(theta)[:i]
-        known = set(parents[name]) <= {name, *before}
-        if name in parents[name] and known and len(shape) == 1 and shape[0] > 2:
-            own, rest = partial(series, name), {other: theta[other] for other in parents[name] if other != name}
-            if jax.eval_shape(own, rest) is not None:
-                found[name] = traced(own, rest)
+        rest, shape = {other: theta[other] for other in parents[name] if other != name}, theta[name].shape
+        if not set(rest) <= set(list(theta)[:i]):
+            continue
+        if name not in parents[name]:
+            found.update({name: priors[name]} if rest else {})
+        elif len(shape) == 1 and shape[0] > 2 and jax.eval_shape(partial(series, name), rest) is not None:
+            found[name] = traced(partial(series, name), rest)
     return found
 
 

@@ -52,21 +52,29 @@ def _parameters(rv: Any) -> tuple[list[Any], Callable[..., Any]]:
     if kind in LOCATION_SCALE:
         return list(node.op.dist_params(node)[-2:]), dist.Normal  # only the location and the scale are asked for
     if kind == "RandomWalkRV" and type(node.inputs[1].owner.op).__name__ == "NormalRV":
-        return _parameters(node.inputs[1])[0], _walk
+        return [*_start(node.inputs[0]), *_parameters(node.inputs[1])[0]], _walk
     if kind == "AutoRegressiveRV" and node.op.ar_order == 1:
-        return list(node.inputs[:2]), _autoregressive
+        return [*_start(node.inputs[2]), *node.inputs[:2]], _autoregressive
     return [], dist.Normal
 
 
-def _walk(loc: Array, scale: Array) -> Series:
-    return Series(None, jnp.mean(loc), jnp.ones(()), _mean_scale(scale))
+def _start(rv: Any) -> list[Any]:
+    from pytensor.tensor import constant
+
+    # Any others: a scale that depends on nothing leaves the start as it is.
+    return _parameters(rv)[0] if type(rv.owner.op).__name__ in LOCATION_SCALE else [constant(0.0), constant(1.0)]
 
 
-def _autoregressive(rho: Array, scale: Array) -> Series:
+def _walk(start: Array, start_scale: Array, loc: Array, scale: Array) -> Series:
+    return Series(jnp.mean(start), _usual(start_scale), jnp.mean(loc), jnp.ones(()), _usual(scale))
+
+
+def _autoregressive(start: Array, start_scale: Array, rho: Array, scale: Array) -> Series:
     """With a constant, it comes before the coefficient."""
     rho = rho.reshape(-1, rho.shape[-1]).mean(axis=0)
-    return Series(None, rho[0] if len(rho) == 2 else jnp.zeros(()), rho[-1], _mean_scale(scale))
+    shift = rho[0] if len(rho) == 2 else jnp.zeros(())
+    return Series(jnp.mean(start), _usual(start_scale), shift, rho[-1], _usual(scale))
 
 
-def _mean_scale(scale: Array) -> Array:
+def _usual(scale: Array) -> Array:
     return jnp.exp(jnp.mean(jnp.log(scale)))

@@ -50,6 +50,9 @@ class Frame(eqx.Module):
             own = w[where].reshape(shape)
             if name in self.priors:
                 loc, root, share = self._root(name, theta, own, away)
+                if name in self.waves:  # where the others are depends on the first, once it is known
+                    first = (loc + root * (own - (1 - share) * loc))[..., :1]
+                    loc, root, share = self._root(name, theta, first, away)
                 off = own - (1 - share) * loc
                 if name in self.matrices:
                     own, width = loc + (root @ off[..., None])[..., 0], jnp.diagonal(root, axis1=-2, axis2=-1)
@@ -128,6 +131,11 @@ class Frame(eqx.Module):
         w, log_jacobian = _seen(self, u, away)
         return np.asarray(w), np.asarray(log_jacobian)
 
+    @in_float64
+    def volume(self, w: np.ndarray, away: np.ndarray) -> np.ndarray:
+        """log|du/dw| at points w [..., size]."""
+        return np.asarray(_volume(self, w.reshape(-1, w.shape[-1]), away)).reshape(w.shape[:-1])
+
     def only(self, names: Collection[str]) -> Frame | None:
         """Without other parameters: these stay as they are."""
         priors = {name: prior for name, prior in self.priors.items() if name in names}
@@ -140,6 +148,11 @@ class Frame(eqx.Module):
     def moved(self, w: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Points w [n, size] in the coordinates of another `away`."""
         return np.asarray(jax.vmap(lambda w: self.w(self.u_and_jacobian(w, before)[0], after))(w))
+
+
+@eqx.filter_jit
+def _volume(frame: Frame, w: Array, away: Array) -> Array:
+    return jax.lax.map(lambda w: frame.u_and_jacobian(w, away)[1], w, batch_size=256)
 
 
 @eqx.filter_jit
@@ -161,7 +174,7 @@ def location_and_scale(distribution: Any) -> tuple[Array, Array]:
 def as_series(own: Series | dist.GaussianRandomWalk) -> Series:
     if isinstance(own, Series):
         return own
-    return Series(jnp.zeros(()), jnp.zeros(()), jnp.ones(()), own.scale)
+    return Series(jnp.zeros(()), None, jnp.zeros(()), jnp.ones(()), own.scale)
 
 
 def _bare(distribution: Any) -> Any:
@@ -193,7 +206,7 @@ def frame_of(joint: Joint) -> Frame | None:
         priors,
         frozenset(name for name in priors if isinstance(kinds[name], dist.MultivariateNormal)),
         {
-            name: waves(length, as_series(kinds[name]).start is None)
+            name: waves(length, as_series(kinds[name]).start_scale is not None)
             for name, length in lengths.items()
             if name in priors
         },

@@ -124,11 +124,12 @@ def begin(
     """Chains at `starts` [chain, size], in units of `scale` (a guess of the spread of each coordinate)."""
     away = None if frame is None else np.zeros(starts.shape[1])
     if frame is not None and away is not None and frame.waves:
+        # Standardised at first: states that shrink together with their scale draw chains in: the density has no bound.
+        own = np.concatenate([frame.coordinates.stretch(name) for name in frame.waves])
+        away[own] = 1.0
         starts, _ = frame.seen(starts, away)
         scale = scale.copy()
-        for name in frame.waves:
-            own = frame.coordinates.stretch(name)
-            scale[own] = spread(starts[:, own])
+        scale[own] = spread(starts[:, own])
     if len(scale) <= DENSE:
         scale = np.diag(scale)
     tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), 0.1), SHORTEST)

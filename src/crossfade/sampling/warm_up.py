@@ -43,7 +43,10 @@ class Past(NamedTuple):
 
 
 def _log_mass(z: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-    """About the log of the mass around each chain: its mean log density + the entropy of its own draws z."""
+    """About the log of the mass around each chain: its mean log density + the entropy of its own draws z.
+
+    The density is that of z, but for what is the same for all.
+    """
     with np.errstate(divide="ignore"):
         return log_density.mean(axis=1) + np.log(z.std(axis=1)).sum(axis=1)
 
@@ -107,7 +110,10 @@ def relocated(chains: Chains, seen: Stretch) -> Chains | None:
     In the neck of a funnel the density is high and the mass is not: a chain that starts there takes tiny steps for
     ever. A narrow peak that does hold mass keeps its chain.
     """
-    log_mass = _log_mass(chains.tuning.z(seen.w), seen.log_density)
+    height = seen.log_density
+    if chains.frame is not None and chains.away is not None:
+        height = height + chains.frame.volume(seen.w, chains.away)
+    log_mass = _log_mass(chains.tuning.z(seen.w), height)
     middle = np.median(log_mass)
     spread = 1.48 * np.median(np.abs(log_mass - middle))
     empty = np.flatnonzero(~(log_mass > middle - max(LEAST_MASS, 6 * spread)))
