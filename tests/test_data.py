@@ -16,6 +16,7 @@ CLOCK = ("GI", "LHY", "NI", "PRR7", "PRR9", "TOC1", "Y")
         ("pima", 532, ["npreg", "glu", "bp", "skin", "bmi", "ped", "age", "y", "source"]),
         ("radiocarbon", 343, ["rc_age", "precision", "cal_age"]),
         ("galaxy", 82, ["velocity", "velocity_mass"]),
+        ("diabetes", 442, ["age", "sex", "bmi", "bp", "tc", "ldl", "hdl", "tch", "ltg", "glu", "y"]),
         ("circadian", 1430, ["network", "instance", "condition", "time", *CLOCK, "LightP", *(f"d{g}" for g in CLOCK)]),
     ],
 )
@@ -27,7 +28,7 @@ def test_shape(name, n_rows, columns):
 
 
 def test_all_names_are_tested():
-    assert NAMES == ("radiata", "pima", "radiocarbon", "galaxy", "circadian")
+    assert NAMES == ("radiata", "pima", "radiocarbon", "galaxy", "diabetes", "circadian")
 
 
 def test_radiata_has_the_right_rows_1_and_9():
@@ -46,6 +47,13 @@ def test_pima_positives_and_split():
 
 def test_radiocarbon_keeps_the_published_row_329():
     assert load("radiocarbon")["cal_age"][326:331].tolist()[1:4] == [6640, 6600, 6680]
+
+
+def test_diabetes_is_in_the_units_of_the_study():
+    table = load("diabetes")
+    assert table.iloc[0].tolist() == [59, 2, 32.1, 101, 157, 93.2, 38, 4, 4.8598, 87, 151]
+    assert (table["y"].sum(), table["y"].min(), table["y"].max()) == (67243, 25, 346)
+    np.testing.assert_allclose(table["tch"], table["tc"] / table["hdl"], atol=0.7)  # rounded, more or less
 
 
 def test_galaxy_78th_value_is_corrected_in_one_column_only():

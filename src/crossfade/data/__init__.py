@@ -10,7 +10,7 @@ from crossfade.types import CrossfadeError
 if TYPE_CHECKING:
     import pandas
 
-NAMES = ("radiata", "pima", "radiocarbon", "galaxy", "circadian")
+NAMES = ("radiata", "pima", "radiocarbon", "galaxy", "diabetes", "circadian")
 
 
 def load(name: str) -> pandas.DataFrame:
