@@ -6,8 +6,9 @@ import pytest
 from assertions import rng
 
 from crossfade.methods.progress import quiet
-from crossfade.ranking import rank, terms
-from crossfade.ranking.terms import all_subsets, from_many_formulas, orders, screened
+from crossfade.ranking import rank, search, terms
+from crossfade.ranking.search import screened
+from crossfade.ranking.terms import all_subsets, from_many_formulas, orders
 from crossfade.types import CrossfadeError
 
 
@@ -72,6 +73,39 @@ def test_a_search_finds_what_enumeration_finds(table, response, family, monkeypa
     assert "of up to 256 models were looked at" in found.about["search"]
     with pytest.raises(CrossfadeError, match="not weights by name"):
         rank(all_subsets(table, formula), prior={"out ~ a": 1.0}, progress=False)
+
+
+@pytest.mark.parametrize("prior", [None, "size"])
+def test_what_a_search_has_not_seen_is_told(table, prior, monkeypatch):
+    """Stopped after 40 of 256 models, in truth some of the mass is missing; stopped later, none."""
+    space = all_subsets(table, "out ~ a + b + c + d + e + f + g + h")
+    whole = search.Search(space, prior)
+    for own in space.every():
+        whole.look(own)
+    assert whole.unseen() == (0.0, 0.0)
+    part = search.Search(space, prior)
+    part.look(frozenset("abcdefgh"))
+    while len(part.seen) < 40:
+        part.leave()
+    masses = {own: np.exp(value) for own, value in whole.seen.items()}
+    truth = 1 - sum(masses[own] for own in part.seen) / sum(masses.values())
+    share, error = part.unseen()
+    assert 0.02 < truth < 0.9 and error < 0.05
+    assert abs(share - truth) < 4 * error
+    edge = {tuple(sorted(own)) for own in part.seen} & {names for _, names in part.queue}
+    assert part.share == pytest.approx(
+        sum(masses[frozenset(own)] for own in edge) / sum(masses[own] for own in part.seen), rel=1e-9
+    )
+
+
+def test_a_search_that_is_cut_short_says_what_is_missing(table, monkeypatch):
+    monkeypatch.setattr(search, "MOST_SEEN", 20)
+    monkeypatch.setattr(terms, "MOST", 5)
+    found = rank(all_subsets(table, "out ~ a + b + c + d + e + f + g + h"), progress=False)
+    missing = float(found.about["search"].partition("spent ")[2].partition("%")[0])
+    assert missing > 5 and found.verdict != "trustworthy"
+    assert f"were not looked at hold about {missing:.0f}%" in found.reasons[0]
+    assert found.inclusion.loc["b", "probability"] > 0.9  # also if all models that were looked at have it
 
 
 def test_screening_is_close_to_the_evidence(table):

@@ -12,6 +12,7 @@ from crossfade.methods.progress import Say, chosen
 from crossfade.methods.regressions import AUTO, ROUTES
 from crossfade.ranking.points import evidences
 from crossfade.ranking.record import Ranking, prior_of, ranked
+from crossfade.ranking.search import of_search
 from crossfade.ranking.terms import Space, Subsets
 from crossfade.types import CrossfadeError
 
@@ -65,7 +66,7 @@ def rank(
     found = {name: regression_of(model) for name, model in named.items()}
     if route == AUTO and not draws and design == "tree" and all(own is not None for own in found.values()):
         given = {name: own for name, own in sorted(found.items()) if own is not None}
-        return _by_points(given, terms, said, prior, wanted, seed, say)
+        return _by_points(given, terms, said, 0.0 if space is None else space.unseen, prior, wanted, seed, say)
     from crossfade.ranking.answer import by_draws
     from crossfade.ranking.network import Settings
 
@@ -85,6 +86,7 @@ def _by_points(
     models: dict[str, Regression],
     terms: Mapping[str, frozenset[str]],
     said: Mapping[str, str],
+    unseen: float,
     prior: Mapping[str, float] | str | None,
     wanted: Any,
     seed: int,
@@ -100,7 +102,7 @@ def _by_points(
         found.log_evidence,
         found.left_out,
         weights,
-        *judge(found.findings),
+        *judge([*found.findings, *of_search(unseen)]),
         {},
         own_terms,
         found.moments,

@@ -165,7 +165,9 @@ class Ranking(NamedTuple):
 
         if not self.terms:
             raise CrossfadeError("these models have no terms: inclusion is for formulas")
-        every = sorted(frozenset().union(*self.terms) - self.terms[0].intersection(*self.terms), key=_by_order)
+        # What all have was not asked about, unless a search has left the models without it aside.
+        common = frozenset[str]() if "search" in self.about else self.terms[0].intersection(*self.terms)
+        every = sorted(frozenset().union(*self.terms) - common, key=_by_order)
         where = {own: i for i, own in enumerate(self.terms)}
         with np.errstate(divide="ignore"):
             log_prior = np.log(self.prior)
@@ -190,6 +192,8 @@ class Ranking(NamedTuple):
 
     def _odds(self, some: Any, others: Any, log_prior: np.ndarray) -> float:
         """The log Bayes factor of some models, taken together, over others."""
+        if not len(others):
+            return np.inf
         after = self.log_evidence + log_prior
         gained = [logsumexp(after[own]) - logsumexp(log_prior[own]) for own in (some, others)]
         return float(gained[0] - gained[1])
