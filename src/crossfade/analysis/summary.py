@@ -177,7 +177,8 @@ def _statistics(trace: Trace, name: str) -> dict[str, float]:
                 raise
     found[SLOPE] = slope(*ratios(trace))
     with suppress(CrossfadeError):  # some draws are impossible one step on: only two-sided estimates exist
-        found[HYSTERESIS] = stepping_stone(trace) + stepping_stone(reversed_trace(trace))
+        there = found["stepping_stone"] if "stepping_stone" in found else stepping_stone(trace)
+        found[HYSTERESIS] = there + stepping_stone(reversed_trace(trace))
     return found
 
 

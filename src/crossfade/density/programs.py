@@ -21,6 +21,7 @@ SWITCH = "CROSSFADE_CACHE"  # 0 turns the cache off; a path puts it elsewhere
 
 _asked = 0  # how many callers are inside `kept_on_disk`
 _before: dict[str, object] = {}
+_pruned: set[Path] = set()  # once for every process
 _lock = Lock()
 
 
@@ -72,7 +73,9 @@ def _open() -> None:
     where = folder()
     if where is None or getattr(jax.config, "jax_compilation_cache_dir", None) or not _can_be_written(where):
         return
-    _prune(where)
+    if where not in _pruned:
+        _pruned.add(where)
+        _prune(where)
     ours = {
         "jax_compilation_cache_dir": str(where),
         "jax_persistent_cache_min_compile_time_secs": WORTH_KEEPING,

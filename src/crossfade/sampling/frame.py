@@ -30,6 +30,7 @@ LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Lo
 SERIES = (Series, dist.GaussianRandomWalk)
 FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal, *SERIES)
 LONGEST_SERIES = 1000  # steps: its waves are a matrix
+FEW = 8  # values with one scale or one matrix, which chains may begin with as they are
 N_LOOKED_AT = 256  # draws from which `away` is measured
 
 
@@ -110,6 +111,17 @@ class Frame(eqx.Module):
             off = jax.scipy.linalg.solve_triangular(scale, off[..., None], lower=True)[..., 0]
             return off, jnp.ones(off.shape)
         return off, jnp.broadcast_to(scale, off.shape)
+
+    def at_first(self) -> np.ndarray:
+        """How far to standardise each coordinate before there are draws: what has many values with one scale, wholly.
+
+        Values that shrink together with their scale draw chains in: the density there has no bound.
+        """
+        away = np.zeros(self.coordinates.size)
+        for name in (*self.waves, *self.matrices):
+            if self.coordinates.shapes[name][-1] > FEW:
+                away[self.coordinates.stretch(name)] = 1.0
+        return away
 
     @in_float64
     def measured(self, u: np.ndarray) -> np.ndarray:

@@ -122,14 +122,10 @@ def begin(
     jumps: np.ndarray | None = None,
 ) -> Chains:
     """Chains at `starts` [chain, size], in units of `scale` (a guess of the spread of each coordinate)."""
-    away = None if frame is None else np.zeros(starts.shape[1])
-    if frame is not None and away is not None and frame.waves:
-        # Standardised at first: states that shrink together with their scale draw chains in: the density has no bound.
-        own = np.concatenate([frame.coordinates.stretch(name) for name in frame.waves])
-        away[own] = 1.0
+    away = None if frame is None else frame.at_first()
+    if frame is not None and away is not None and away.any():
         starts, _ = frame.seen(starts, away)
-        scale = scale.copy()
-        scale[own] = spread(starts[:, own])
+        scale = np.where(away > 0, spread(starts), scale)
     if len(scale) <= DENSE:
         scale = np.diag(scale)
     tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), 0.1), SHORTEST)
