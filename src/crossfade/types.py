@@ -93,9 +93,9 @@ class Estimate(NamedTuple):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Central interval from Student's t with `dof` degrees of freedom."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        half = float(t.ppf(0.5 + level / 2, self.dof)) * self.error
+        half = float(stdtrit(self.dof, 0.5 + level / 2)) * self.error
         return self.value - half, self.value + half
 
     def __neg__(self) -> Estimate:

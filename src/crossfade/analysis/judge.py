@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from crossfade.analysis.diagnostics import weakest_overlap
 from crossfade.analysis.mixing import Mixing, mixing_at
@@ -62,7 +62,7 @@ def level(value: float, bounds: tuple[float, float]) -> int:
 def chance(estimate: Estimate, expected: float = 0.0) -> float:
     """The probability of a value at least so far from what is expected."""
     off = abs(estimate.value - expected)
-    return 1.0 if off == 0 else float(2 * student.sf(off / max(estimate.error, 1e-300), estimate.dof))
+    return 1.0 if off == 0 else float(2 * stdtr(estimate.dof, -off / max(estimate.error, 1e-300)))
 
 
 def sigmas(estimate: Estimate, expected: float = 0.0) -> str:
@@ -157,7 +157,7 @@ def of_scores(chains: Chains) -> list[Finding]:
     for per_chain, what, expected in identities:
         n, mean = len(per_chain), per_chain.mean(axis=0)
         t = np.abs(mean) / np.maximum(per_chain.std(axis=0, ddof=1) / np.sqrt(n), 1e-300)
-        p = np.minimum(2 * mean.size * student.sf(t, n - 1), 1.0)  # as many chances as coordinates
+        p = np.minimum(2 * mean.size * stdtr(n - 1, -t), 1.0)  # as many chances as coordinates
         levels = [min(level(a, SCORE_CHANCE), level(abs(b), SCORE_SIZE)) for a, b in zip(p, mean, strict=True)]
         if now := max(levels):
             worst = int(np.argmax(np.where(np.array(levels) == now, np.abs(mean), -1.0)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
+from threading import Thread
 
 import jax
 import numpy as np
@@ -39,6 +41,8 @@ def compiled(run: Run) -> Run:
                 n_chains //= 2
             run = run._replace(n_chains=n_chains)
         compile_all(joints, partial(for_draws, n_chains=run.n_chains))
+        # slow to import, and needed once there are draws: compiled chains let go of the interpreter meanwhile
+        Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()
     return run._replace(compiled=True)
 
 
