@@ -76,6 +76,38 @@ def predator(theta):
     return np.where(np.isfinite(fit), fit, -1e10) + prior
 
 
+# An epidemic: (log rate, log recovery[, log size]) ------------------------------------------------------------------
+
+_IN_BED = pairs.epidemic_data()
+
+
+def epidemic(theta, n_steps=100):
+    """The numbers of ill boys by Runge and Kutta's method on the logs of the well and the ill."""
+    rate, recovery = np.exp(theta[:, :2].T)
+
+    def flow(x):
+        well, ill = np.exp(np.clip(x, -80, 80)) / pairs.N_BOYS
+        return np.stack([-rate * ill, rate * well - recovery])
+
+    x = np.log(np.array([pairs.N_BOYS - 1.0, 1.0]))[:, None] * np.ones(len(theta))
+    logs = [x[1]]
+    for _ in _IN_BED[1:]:
+        for _ in range(n_steps):
+            a = flow(x)
+            b = flow(x + a / (2 * n_steps))
+            c = flow(x + b / (2 * n_steps))
+            d = flow(x + c / n_steps)
+            x = x + (a + 2 * b + 2 * c + d) / (6 * n_steps)
+        logs.append(x[1])
+    mean, y = np.maximum(np.exp(np.array(logs)), 1e-6), _IN_BED[:, None]
+    prior = normal(theta[:, 0], 0.5, 0.5) + normal(theta[:, 1], -0.7, 0.5)
+    if theta.shape[1] == 2:
+        return prior + np.sum(y * np.log(mean) - mean - gammaln(y + 1), axis=0)
+    size = np.exp(theta[:, 2])
+    fit = gammaln(y + size) - gammaln(size) - gammaln(y + 1) - size * np.log1p(mean / size) - y * np.log1p(size / mean)
+    return prior + np.log(0.2) - 0.2 * size + theta[:, 2] + np.sum(fit, axis=0)
+
+
 # Volatility: (mu, logit persistence, log sigma[, log dof]), the states summed out on a grid -------------------------
 
 _RETURNS = latent.volatility_data()

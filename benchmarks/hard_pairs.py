@@ -67,6 +67,44 @@ def predator() -> tuple[Call, Call]:
     return (partial(_predator, limited=False), times, counts), (partial(_predator, limited=True), times, counts)
 
 
+# An epidemic --------------------------------------------------------------------------------------------------------
+
+
+def _infection(state, _, rate, recovery):
+    well, ill = state
+    new = rate * well * ill / N_BOYS
+    return jnp.stack([-new, new - recovery * ill])
+
+
+def _epidemic(in_bed, overdispersed):
+    rate = numpyro.sample("rate", dist.LogNormal(0.5, 0.5))
+    recovery = numpyro.sample("recovery", dist.LogNormal(-0.7, 0.5))
+    # without a limit of the solver's steps, as users write it: far from the posterior it takes hours
+    states = odeint(_infection, jnp.array([N_BOYS - 1.0, 1.0]), jnp.arange(float(len(in_bed))), rate, recovery)
+    ill = jnp.maximum(states[:, 1], 1e-6)
+    if overdispersed:
+        numpyro.sample("in_bed", dist.NegativeBinomial2(ill, numpyro.sample("size", dist.Exponential(0.2))), obs=in_bed)
+    else:
+        numpyro.sample("in_bed", dist.Poisson(ill), obs=in_bed)
+
+
+N_BOYS = 763
+
+
+def epidemic_data() -> np.ndarray:
+    """Boys in bed on 14 days of an influenza in an English boarding school, 1978."""
+    return np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
+
+
+def epidemic() -> tuple[Call, Call]:
+    """The ill of 763 boys by susceptible, infected and recovered: Poisson (M1) or negative binomial noise (M2)?
+
+    rate ~ LogNormal(0.5, 0.5), recovery ~ LogNormal(-0.7, 0.5), size ~ Exponential(0.2).
+    """
+    y = epidemic_data()
+    return (partial(_epidemic, overdispersed=False), y), (partial(_epidemic, overdispersed=True), y)
+
+
 # Gaussian process ---------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +284,7 @@ def survival() -> tuple[Call, Call]:
 
 IN_NUMPYRO: dict[str, Callable[[], tuple[Call, Call]]] = {
     "predator": predator,
+    "epidemic": epidemic,
     "volatility": latent.volatility,
     "volatility_scan": latent.volatility_scan,
     "volatility_noncentred": latent.volatility_noncentred,

@@ -185,6 +185,11 @@ PAIRS: dict[str, tuple[tuple[str, ...], Pair, str]] = {
         both(own.predator, PREDATOR, [*PREDATOR, np.log(250)], log_2_n=13),
         f"Runge-Kutta; {WEIGHTED} in 7 and 8 dimensions",
     ),
+    "epidemic": (
+        ("epidemic",),
+        both(own.epidemic, [0.55, -0.75], [0.55, -0.75, 2.0]),
+        f"Runge-Kutta; {WEIGHTED} in 2 and 3 dimensions",
+    ),
     "volatility": (
         ("volatility", "volatility_scan", "volatility_noncentred", "volatility_pymc"),
         volatility_pair,

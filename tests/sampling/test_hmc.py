@@ -1,17 +1,22 @@
 """The sampler of the default method: right distributions, whatever the units; same draws, however they are cut."""
 
+from functools import partial
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import rng
+from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
 from linear_pairs import key
 from scipy import stats
 
 from crossfade.analysis.mixing import mixing
+from crossfade.bridges.log_joint import from_log_joint
 from crossfade.density.precision import float64
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, advance, begin
+from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, _stopping, advance, begin
+from crossfade.sampling.starts import LONGEST_LEAP, first_steps
 from crossfade.sampling.warm_up import warm_up
 
 
@@ -116,3 +121,55 @@ def test_every_chain_has_a_tau_and_may_have_a_scale_of_its_own():
     _, draws = advance(Chains(Wider(), tau, chain_keys(key(7), 64), starts, tuning), 4)
     variance = [draws.u[tau == t].var() for t in (0.0, 3.0)]
     np.testing.assert_allclose(variance, [1, 4], rtol=0.15)
+
+
+class Ridge(eqx.Module):
+    """A posterior a hundred times narrower than the first units, and steep where a prior would begin."""
+
+    def __call__(self, u, tau):
+        return -0.5 * jnp.sum((u / 0.01) ** 2)
+
+
+def trajectory(integrator, z, momentum, n_steps=20, size=0.1):
+    with float64():
+        at = jnp.array([z])
+        log_density = partial(Ridge(), tau=1.0)
+        step = integrator(log_density, lambda p, position=None: 0.5 * jnp.sum(p**2))
+        state = IntegratorState(at, jnp.array([momentum]), log_density(at), -at / 0.01**2)
+        visited = [state]
+        for _ in range(n_steps):
+            visited.append(step(visited[-1], size))
+        return visited
+
+
+def test_a_trajectory_stops_at_the_first_step_that_goes_wrong():
+    stopped, free = (trajectory(own, 0.005, 0.3) for own in (_stopping, velocity_verlet))
+    n = int(np.argmax(np.isnan([float(state.logdensity) for state in stopped])))
+    assert 1 <= n <= 2 and np.isnan([float(state.logdensity) for state in stopped[n:]]).all()
+    # until then it is velocity Verlet, and from then on it stays
+    for own, other in zip(stopped[:n], free[:n], strict=True):
+        assert float(own.position[0]) == float(other.position[0])
+        assert float(own.momentum[0]) == float(other.momentum[0])
+    assert {float(state.position[0]) for state in stopped[n:]} == {float(stopped[n - 1].position[0])}
+    assert abs(float(free[-1].position[0])) > 1e20  # the twin that goes on
+
+
+def test_a_step_that_is_wrong_is_wrong_on_the_way_back():
+    """Otherwise a proposal could be reached from a place that cannot be reached from it."""
+    before, after = trajectory(velocity_verlet, 0.005, 0.3, n_steps=2)[1:]
+    assert abs(float(before.logdensity - after.logdensity)) > 1000
+    back = trajectory(_stopping, float(after.position[0]), -float(after.momentum[0]), n_steps=1)[1]
+    assert np.isnan(float(back.logdensity))
+    again = trajectory(velocity_verlet, float(after.position[0]), -float(after.momentum[0]), n_steps=1)[1]
+    assert float(again.position[0]) == pytest.approx(float(before.position[0]))
+
+
+def test_first_steps_are_short_where_the_density_is_steep():
+    with float64():
+        density = from_log_joint(lambda theta: -0.5 * (theta["x"] / 0.01) ** 2, {"x": 0.0}).density
+        u = np.array([[0.0], [1e-3], [1.0], [30.0]])
+        sizes = first_steps(density, u, np.ones(1))
+    slope = np.abs(u[:, 0]) / 0.01**2
+    assert sizes[0] == 0.1 and (np.diff(sizes) <= 0).all()
+    assert (sizes**2 / 2 * slope <= LONGEST_LEAP * (1 + 1e-12)).all()
+    assert (0.1**2 / 2 * slope[2:] > 100 * LONGEST_LEAP).all()  # the twin with one step size for all

@@ -17,7 +17,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.frame import frame_of
 from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, advance, begin
-from crossfade.sampling.starts import starts
+from crossfade.sampling.starts import first_steps, starts
 from crossfade.sampling.warm_up import Past, warmed_up
 from crossfade.types import Array, CrossfadeError
 
@@ -149,10 +149,10 @@ def warmed(joint: Joint, key: Array, n_chains: int, which: str = "the model") ->
     if density.coordinates.size == 0:
         return _none(joint, density, n_chains)
     first, scale = starts(joint, density, jax.random.fold_in(key, 0), n_chains, which)
-    chains = begin(
-        density, first, scale, chain_keys(jax.random.fold_in(key, 1), n_chains), frame_of(joint), joint.jumps
-    )
-    chains, past = warmed_up(chains)
+    keys = chain_keys(jax.random.fold_in(key, 1), n_chains)
+    chains = begin(density, first, scale, keys, frame_of(joint), joint.jumps)
+    tuning = chains.tuning._replace(step_size=first_steps(density, first, scale))
+    chains, past = warmed_up(chains._replace(tuning=tuning))
     return _none(joint, density, n_chains)._replace(chains=chains, past=past)
 
 

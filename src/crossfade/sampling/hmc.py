@@ -7,6 +7,7 @@ so that warm-up, draws and every later refit of the target need a single compila
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,7 +18,7 @@ import numpy as np
 from crossfade.density.precision import in_float64
 from crossfade.sampling.clock import look_at_clock
 from crossfade.sampling.frame import Frame
-from crossfade.sampling.starts import spread
+from crossfade.sampling.starts import FIRST_STEP, spread
 from crossfade.types import Array
 
 SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
@@ -25,6 +26,7 @@ DENSE = 256  # coordinates up to which the metric is a full matrix
 LONGEST = 256  # leapfrog steps of one trajectory, at most
 TARGET_ACCEPTANCE = 0.85
 N_JUMPS = 6  # Metropolis steps beside every trajectory, in coordinates where the density has steps
+WRONG = 1000.0  # change of energy in one leapfrog step after which a trajectory goes no further
 SHORTEST = 2.2  # trajectory length in whitened coordinates: jittered down to 0.4 of it, a quarter turn on average
 
 # (u, tau) -> log density. A module, so that what it holds is an argument of the program; a posterior ignores tau.
@@ -128,7 +130,7 @@ def begin(
         scale = np.where(away > 0, spread(starts), scale)
     if len(scale) <= DENSE:
         scale = np.diag(scale)
-    tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), 0.1), SHORTEST)
+    tuning = Tuning(np.zeros(starts.shape[1]), scale, np.full(len(starts), FIRST_STEP), SHORTEST)
     return Chains(target, np.ones(len(starts)), keys, starts, tuning, frame=frame, away=away, jumps=jumps)
 
 
@@ -193,6 +195,25 @@ def _n_leapfrog(steps: np.ndarray, most: float) -> np.ndarray:
     return np.maximum(np.round(fraction * most), 1).astype(int)
 
 
+def _stopping(log_density: Callable[[Array], Array], kinetic_energy: Callable[[Array], Array]) -> Any:
+    """Velocity Verlet up to the first step that goes wrong: it stays before that one, and the proposal is rejected.
+
+    A trajectory that has left the bulk by accident would be thrown further at every step, to where the solver of a
+    differential equation takes hours. On the way back the same step is wrong, so detailed balance holds.
+    """
+    from blackjax.mcmc.integrators import velocity_verlet
+
+    one_step = velocity_verlet(log_density, kinetic_energy)
+
+    def step(state: Any, size: Array) -> Any:
+        new = one_step(state, jnp.where(jnp.isnan(state.logdensity), 0.0, size))
+        before, after = (kinetic_energy(own.momentum) - own.logdensity for own in (state, new))
+        fine = jnp.abs(after - before) < WRONG  # not of NaN
+        return jax.tree.map(partial(jnp.where, fine), new, state._replace(logdensity=jnp.nan * state.logdensity))
+
+    return step
+
+
 @eqx.filter_jit
 def _segment(
     target: Target,
@@ -208,7 +229,7 @@ def _segment(
     """The one place where Hamiltonian steps are made: of posteriors, of rungs and of tempering."""
     from blackjax.mcmc import hmc  # slow to import, and needed only here
 
-    kernel = hmc.build_kernel()
+    kernel = hmc.build_kernel(_stopping)
     # HMC leaves the coordinates of `jumps` where they are, as if they were very heavy.
     unit = jnp.ones(z.shape[1]) if jumps is None else jnp.ones(z.shape[1]).at[jumps].set(1e-20)
     shift, scale, step_size = tuning

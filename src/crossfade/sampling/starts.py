@@ -19,6 +19,8 @@ from crossfade.types import Array, CrossfadeError, Theta
 
 # For programs that run once: they compile in a third of the time.
 in_a_hurry: Any = partial(eqx.filter_jit, compiler_options={"xla_backend_optimization_level": 0})
+FIRST_STEP = 0.1  # leapfrog step size at first, in units of the spread
+LONGEST_LEAP = 0.25  # of the spread: how far the slope at a start may push a chain in its first leapfrog step
 N_CANDIDATES = 1024  # draws of the prior that are looked at for places to start: their spread sets the first units
 
 
@@ -42,6 +44,16 @@ def starts(joint: Joint, density: Density, key: Array, n_chains: int, which: str
     both = np.empty((n_chains, u.shape[1]))
     both[::2], both[1::2] = anywhere, np.resize(high, (n_chains // 2, u.shape[1]))
     return both, spread(u[usable])
+
+
+def first_steps(density: Density, u: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Step sizes of the first trajectories from u [chain, size]: shorter where the density is steep.
+
+    A draw of the prior may be thousands of standard deviations up a slope. A chain that is thrown from there to the
+    far end of the prior loses more than its first steps: the solver of a differential equation may take hours there.
+    """
+    steep = np.linalg.norm(values_and_slopes(density, u)[1] * scale, axis=1)
+    return np.minimum(FIRST_STEP, np.sqrt(2 * LONGEST_LEAP / np.maximum(steep, 1e-300)))
 
 
 def spread(u: np.ndarray) -> np.ndarray:
