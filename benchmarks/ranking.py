@@ -1,14 +1,18 @@
 """Many models at once: seconds, errors, and answers beside references computed another way.
 
-python benchmarks/ranking.py [pima diabetes progression wide search orders]
+python benchmarks/ranking.py [pima diabetes progression wide search orders hierarchy]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+from numpyro import distributions as dist
 from scipy.stats import multivariate_t
 
 import crossfade
@@ -158,7 +162,69 @@ def orders(n_seeds=20):
     print(f"error^2 x s {error**2 * took:.1e}")
 
 
-PARTS = {own.__name__: own for own in (pima, diabetes, progression, wide, search, orders)}
+def hierarchy_models():
+    """Ten NumPyro models of 24 groups of 8: intercepts, slopes, heavy tails, unequal noise, centred or not."""
+    random = np.random.default_rng(3)
+    group = np.repeat(np.arange(24), 8)
+    x = random.normal(size=len(group))
+    y = 1 + 0.4 * x + (0.7 * random.normal(size=24))[group] + random.normal(size=len(group))
+
+    def model(x, group, y, effects, slope, tails, centred=True, unequal=False):
+        mu = numpyro.sample("mu", dist.Normal(0, 3))
+        noise = numpyro.sample("noise", dist.HalfNormal(2))
+        if slope != "none":
+            mu = mu + numpyro.sample("beta", dist.Normal(0, 1)) * x
+        if effects:
+            tau = numpyro.sample("tau", dist.HalfNormal(1))
+            a = numpyro.sample("a", dist.Normal(0, tau if centred else 1).expand([24]))
+            mu = mu + (a if centred else tau * a)[group]
+        if slope == "random":
+            spread = numpyro.sample("spread", dist.HalfNormal(1))
+            mu = mu + numpyro.sample("b", dist.Normal(0, spread).expand([24]))[group] * x
+        if unequal:
+            noise = noise * jnp.exp(numpyro.sample("log_ratio", dist.Normal(0, 0.5)) * (x > 0))
+        dof = numpyro.sample("dof", dist.Gamma(2, 0.1)) if tails else None
+        numpyro.sample("y", dist.StudentT(dof, mu, noise) if tails else dist.Normal(mu, noise), obs=y)
+
+    rows = {
+        "flat": (False, "none", False),
+        "slope": (False, "fixed", False),
+        "groups": (True, "none", False),
+        "groups, slope": (True, "fixed", False),
+        "groups, slopes": (True, "random", False),
+        "slope, tails": (False, "fixed", True),
+        "groups, slope, tails": (True, "fixed", True),
+        "groups, slopes, tails": (True, "random", True),
+    }
+    found = {name: (partial(model, effects=e, slope=s, tails=t), x, group, y) for name, (e, s, t) in rows.items()}
+    base = {"effects": True, "slope": "fixed", "tails": False}
+    found["groups, slope, not centred"] = (partial(model, **base, centred=False), x, group, y)
+    found["groups, slope, unequal"] = (partial(model, **base, unequal=True), x, group, y)
+    return found
+
+
+def hierarchy(n_seeds=5):
+    """Ten NumPyro models: closure residuals, and one model written in two ways, whose difference is 0."""
+    twins, models = ("groups, slope", "groups, slope, not centred"), hierarchy_models()
+    residuals, zero, tables = [], [], []
+    for seed in range(n_seeds):
+        ranking, took = cpu(lambda seed=seed: rank(models, seed=seed, progress=False))
+        residuals += [own.residual.value / own.residual.error for own in ranking.closure]
+        twin = ranking.log_bayes_factor(*twins)
+        zero.append(twin.value / twin.error)
+        tables.append(ranking.table["error"].max())
+        print(
+            f"    seed {seed}: {ranking.verdict}, best {ranking.names[0]!r}, {len(ranking.closure)} closures, worst error "
+            f"{tables[-1]:.3f}, {took:.0f} CPU s; the model written twice: {twin.value:+.3f} +- {twin.error:.3f}",
+            flush=True,
+        )
+    print(
+        f"ten NumPyro models: closure residuals have mean squared z {np.mean(np.square(residuals)):.2f} (largest "
+        f"{np.abs(residuals).max():.1f}), the model written twice {np.mean(np.square(zero)):.2f}"
+    )
+
+
+PARTS = {own.__name__: own for own in (pima, diabetes, progression, wide, search, orders, hierarchy)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,26 @@ SCALINGS = ("standardise", "centre", "raw")
 INTERCEPT = "Intercept"  # formulaic's name for the column of ones
 
 
+class Recipe(NamedTuple):
+    """How the columns of a formula are made from other rows, in the units of the first table."""
+
+    spec: Any  # formulaic's
+    mean: np.ndarray
+    sd: np.ndarray
+    response: tuple[float, float]  # what the response was shifted and divided by
+
+    def columns(self, table: pandas.DataFrame) -> np.ndarray:
+        _check_columns(table, sorted({str(name) for name in self.spec.required_variables}))
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("error")  # formulaic's word for a level of a factor that it has not seen
+                found = np.asarray(self.spec.get_model_matrix(table, context={}, na_action="ignore"), dtype=float)
+        except Exception as error:  # formulas hold arbitrary expressions, which raise arbitrary errors
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CrossfadeError(f"the new rows do not fit the formula: {reason}") from None
+        return (found - self.mean) / self.sd
+
+
 class Design(NamedTuple):
     """One formula's side of the data, after scaling: y [row], columns [row, parameter] and their names."""
 
@@ -24,7 +45,8 @@ class Design(NamedTuple):
     columns: np.ndarray
     names: tuple[str, ...]
     scale: str  # what was done to the columns, for people
-    terms: dict[str, list[int]] = {}  # the columns of every term
+    terms: dict[str, list[int]]  # the columns of every term
+    recipe: Recipe
 
 
 def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) -> list[Design]:
@@ -60,7 +82,7 @@ def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) 
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
     _check_range(y, response, family)
     columns_of: dict[frozenset[str], str] = {}
-    for which, (_, columns, names, _) in every.items():
+    for which, (_, columns, names, _, _) in every.items():
         if (twin := columns_of.setdefault(frozenset(names), which)) != which:
             both = "both formulas" if len(formulas) == 2 else f"{twin} and {which}"
             raise CrossfadeError(
@@ -73,13 +95,17 @@ def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) 
                 "a column may not be called 'variance', the name of the noise variance: rename the column"
             )
 
-    centred = scaling != "raw" and all(INTERCEPT in names for _, _, names, _ in every.values())
+    centred = scaling != "raw" and all(INTERCEPT in names for _, _, names, *_ in every.values())
     said = _describe(scaling, centred, family)
+    units = (0.0, 1.0)
     if scaling == "standardise" and family == "gaussian":
-        y = _scale(y[:, None], ("",), scaling, centred)[:, 0]
-    return [
-        Design(y, _scale(own, names, scaling, centred), names, said, terms) for _, own, names, terms in every.values()
-    ]
+        (shift,), (sd,) = _units(y[:, None], ("",), scaling, centred)
+        y, units = (y - shift) / sd, (float(shift), float(sd))
+    found = []
+    for _, own, names, terms, spec in every.values():
+        recipe = Recipe(spec, *_units(own, names, scaling, centred), units)
+        found.append(Design(y, (own - recipe.mean) / recipe.sd, names, said, terms, recipe))
+    return found
 
 
 def _parse(formula: str, which: str) -> Any:
@@ -145,8 +171,8 @@ def _check_range(y: np.ndarray, response: str, family: str) -> None:
 
 def _matrices(
     formula: Any, table: pandas.DataFrame, which: str
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], dict[str, list[int]]]:
-    """Response, columns, their names, and the columns of every term.
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], dict[str, list[int]], Any]:
+    """Response, columns, their names, the columns of every term, and formulaic's recipe.
 
     `context` is empty so that no variable of ours can slip in.
     """
@@ -173,7 +199,7 @@ def _matrices(
     if not names:
         raise CrossfadeError(f"{which} has no column, not even an intercept: add one")
     terms = {str(term): list(columns) for term, columns in rhs.model_spec.term_indices.items()}
-    return y[:, 0], columns, names, terms
+    return y[:, 0], columns, names, terms, rhs.model_spec
 
 
 def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> None:
@@ -202,11 +228,12 @@ def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> No
             )
 
 
-def _scale(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: bool) -> np.ndarray:
+def _units(columns: np.ndarray, names: tuple[str, ...], scaling: str, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What every column is shifted and divided by."""
     free = np.array([name != INTERCEPT for name in names])
     mean = np.where(free & centred, columns.mean(axis=0), 0.0)
-    sd = np.where(free, columns.std(axis=0, ddof=1), 1.0) if scaling == "standardise" else 1.0
-    return (columns - mean) / sd
+    sd = np.where(free, columns.std(axis=0, ddof=1), 1.0) if scaling == "standardise" else np.ones(len(free))
+    return mean, sd
 
 
 def _describe(scaling: str, centred: bool, family: str) -> str:

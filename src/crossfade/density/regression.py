@@ -76,13 +76,16 @@ class Regression(NamedTuple):
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means and variances of the coefficients of a gaussian regression."""
+        return self.expected(np.eye(len(self.names)))
+
+    def expected(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means and variances of the expected responses of a gaussian regression in rows of columns."""
         best, root, least = self._least_squares()
         variance = self.noise
         if isinstance(self.noise, tuple):
             shape, rate = self.noise
             variance = (rate + least / 2) / (shape + len(self.y) / 2 - 1)
-        inverse = np.linalg.inv(root)
-        return best, variance * (inverse**2).sum(axis=1)
+        return rows @ best, variance * ((rows @ np.linalg.inv(root)) ** 2).sum(axis=1)
 
     def posterior(self, n_chains: int, n_draws: int, random: np.random.Generator) -> Posterior:
         """Independent draws of the posterior of a gaussian regression."""
@@ -163,10 +166,14 @@ class Regression(NamedTuple):
 
     def _fitted(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of every response."""
-        eta = self.design @ theta
+        mean = self.response(self.design @ theta)
+        return mean, mean if self.family == "poisson" else mean * (1 - mean)
+
+    def response(self, eta: np.ndarray) -> np.ndarray:
+        """The expected response where the linear predictor is eta."""
         if self.family == "poisson":
-            return (rate := np.exp(eta)), rate
-        return (p := expit(eta)), p * (1 - p)
+            return np.exp(eta)
+        return np.asarray(expit(eta)) if self.family == "logistic" else eta
 
 
 def regression_of(model: Any) -> Regression | None:

@@ -66,12 +66,13 @@ def rank(
     found = {name: regression_of(model) for name, model in named.items()}
     if route == AUTO and not draws and design == "tree" and all(own is not None for own in found.values()):
         given = {name: own for name, own in sorted(found.items()) if own is not None}
-        return _by_points(given, terms, said, 0.0 if space is None else space.unseen, prior, wanted, seed, say)
+        unseen = 0.0 if space is None else space.unseen
+        return _by_points(given, terms, said, unseen, prior, wanted, seed, say)._replace(space=space)
     from crossfade.ranking.answer import by_draws
     from crossfade.ranking.network import Settings
 
     settings = Settings(wanted, target, prior, design, reference, evidence, n_chains, seed)
-    return by_draws(named, terms, said, draws or {}, settings, say)
+    return by_draws(named, terms, said, draws or {}, settings, say)._replace(space=space)
 
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

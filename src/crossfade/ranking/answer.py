@@ -28,6 +28,7 @@ from crossfade.methods.answer import chains_of_model
 from crossfade.methods.budget import GROWTH
 from crossfade.methods.edge import GOOD_OVERLAP, N_GROUPS, Edge, grown, with_draws
 from crossfade.methods.progress import Say, duration
+from crossfade.ranking.averages import moments_of
 from crossfade.ranking.network import (
     NOTHING,
     Network,
@@ -41,7 +42,7 @@ from crossfade.ranking.network import (
     with_tree,
 )
 from crossfade.ranking.points import relative_errors
-from crossfade.ranking.record import Closure, Ranking, moments_of, prior_of, ranked
+from crossfade.ranking.record import Closure, Ranking, prior_of, ranked
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.types import CrossfadeError, Estimate

@@ -85,6 +85,9 @@ def sampled(network: Network, models: Mapping[str, Any], brought: Mapping[str, A
         except CrossfadeError as error:
             missing[name] = str(error)
     known = {**network.models, **joints}
+    if not known:
+        why = "; ".join(f"{name}: {said}" for name, said in missing.items())
+        raise CrossfadeError(f"none of the models can be ranked. {why}")
     with_data = [name for name in known if known[name].places]
     for first, second in pairwise(with_data):
         try:

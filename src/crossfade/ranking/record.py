@@ -12,11 +12,12 @@ from scipy.special import logsumexp
 
 from crossfade.analysis.errors import Replicates, variance_of
 from crossfade.methods.progress import Say, chosen
-from crossfade.types import CrossfadeError, Estimate, Posterior
+from crossfade.types import CrossfadeError, Estimate, Theta
 
 if TYPE_CHECKING:
     import pandas
 
+Quantity = Callable[[Theta], Any] | Mapping[str, Callable[[Theta], Any]]  # of one draw, in all models or in each
 N_WINNERS = 20_000  # draws of the Monte-Carlo noise, to see how often another model would have won
 
 
@@ -51,6 +52,7 @@ class Ranking(NamedTuple):
     n_strata: int = 1  # of the groups
     about: dict[str, Any] = {}
     network: Any = None  # what it was made from, to go on with; not kept in files
+    space: Any = None  # the formulas that it is of, to predict with; not kept in files
 
     # Numbers ----------------------------------------------------------------------------------------------------
 
@@ -76,7 +78,12 @@ class Ranking(NamedTuple):
         i, j = self.where(first), self.where(second)
         return self._of(lambda log_z: float(log_z[j] - log_z[i]))
 
-    def _posterior(self, log_z: np.ndarray) -> np.ndarray:
+    @property
+    def posterior(self) -> np.ndarray:
+        """Probabilities of the models, in their order."""
+        return self.posterior_of(self.log_evidence)
+
+    def posterior_of(self, log_z: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
             log_p = log_z + np.log(self.prior)
         return np.asarray(np.exp(log_p - logsumexp(log_p)))
@@ -84,7 +91,7 @@ class Ranking(NamedTuple):
     @property
     def probabilities(self) -> dict[str, Estimate]:
         """p(model | data) with its Monte-Carlo error."""
-        values, errors = self._each(self._posterior)
+        values, errors = self._each(self.posterior_of)
         dof = self.left_out.shape[0] - self.n_strata
         return {n: Estimate(float(v), float(e), dof) for n, v, e in zip(self.names, values, errors, strict=True)}
 
@@ -145,7 +152,7 @@ class Ranking(NamedTuple):
         import pandas
 
         relative, error = self._each(lambda log_z: log_z - log_z[0])
-        probability, its_error = self._each(self._posterior)
+        probability, its_error = self._each(self.posterior_of)
         with np.errstate(divide="ignore"):
             odds = _log_odds(self.log_evidence + np.log(self.prior)) - _log_odds(np.log(self.prior))
         columns: dict[str, Any] = {"log_bayes_factor": relative, "error": error}
@@ -174,7 +181,7 @@ class Ranking(NamedTuple):
         rows = []
         for term in every:
             has = np.array([term in own for own in self.terms])
-            inside = self._of(lambda log_z, has=has: float(self._posterior(log_z)[has].sum()))  # type: ignore[misc]
+            inside = self._of(lambda log_z, has=has: float(self.posterior_of(log_z)[has].sum()))  # type: ignore[misc]
             pairs = [(i, where[own - {term}]) for own, i in where.items() if term in own and own - {term} in where]
             with_it, without = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
             rows.append(
@@ -198,33 +205,28 @@ class Ranking(NamedTuple):
         gained = [logsumexp(after[own]) - logsumexp(log_prior[own]) for own in (some, others)]
         return float(gained[0] - gained[1])
 
-    def average(self, parameter: str, given: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def average(self, what: str | Quantity, given: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of a parameter over all models, 0 in those without it.
 
-        With `given`, over the models that have it.
+        With `given`, over the models that have it. `what` may also be a function of one draw (a dict of parameters, in
+        JAX), such as a prediction, or a function for each model by name.
         """
-        has = np.array([parameter in own for own in self.moments])
-        if not has.any():
-            known = sorted({name for own in self.moments for name in own})
-            raise CrossfadeError(f"no model has a parameter {parameter!r}: choose from {', '.join(known[:20])}")
-        p = self._posterior(self.log_evidence) * (has if given else 1.0)
-        p = p / p.sum()
-        own = [moments.get(parameter) for moments in self.moments]
-        shapes = {found.mean.shape for found in own if found is not None}
-        if len(shapes) > 1:
-            raise CrossfadeError(f"{parameter!r} has other shapes in other models, {sorted(shapes)}: no average")
-        zero = Moments(*(np.zeros(next(iter(shapes))),) * 2)
-        found = [moments if moments is not None else zero for moments in own]
-        mean = sum(w * m.mean for w, m in zip(p, found, strict=True))
-        square = sum(w * (m.variance + m.mean**2) for w, m in zip(p, found, strict=True))
-        return np.asarray(mean), np.sqrt(np.maximum(np.asarray(square) - np.asarray(mean) ** 2, 0.0))
+        averages = import_module("crossfade.ranking.averages")
+        return averages.averaged(self, what, given) if isinstance(what, str) else averages.computed(self, what)
+
+    def predict(self, table: pandas.DataFrame) -> pandas.DataFrame:
+        """The expected response in each row of a table, averaged over the models of formulas and their posteriors.
+
+        Columns: mean, sd (what is not known of it), error (of the mean, by Monte Carlo).
+        """
+        return import_module("crossfade.ranking.averages").predicted(self, table)
 
     # Going on ---------------------------------------------------------------------------------------------------
 
     def more(self, target_se: float, *, budget: float | None = None, progress: bool | Say = True) -> Ranking:
         """The same models with a smaller error, from where the draws stopped."""
         answer = import_module("crossfade.ranking.answer")
-        return answer.more(self._made_from(), target_se, budget, chosen(progress))
+        return answer.more(self._made_from(), target_se, budget, chosen(progress))._replace(space=self.space)
 
     def with_model(self, name: str, model: Any, *, draws: Any = None, progress: bool | Say = True) -> Ranking:
         """With one model more; the others are not sampled again."""
@@ -287,11 +289,6 @@ def prior_of(
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise CrossfadeError(f"prior weights {dict(given)} must be numbers of at least 0, and not all 0")
     return np.asarray(weights / weights.sum())
-
-
-def moments_of(draws: Posterior) -> dict[str, Moments]:
-    """From draws [chain, draw, ...] by parameter."""
-    return {name: Moments(own.mean(axis=(0, 1)), own.var(axis=(0, 1))) for name, own in draws.items()}
 
 
 def ranked(ranking: Ranking) -> Ranking:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from crossfade.bridges.design import INTERCEPT, designs
+import numpy as np
+
+from crossfade.bridges.design import INTERCEPT, Recipe, designs
 from crossfade.bridges.formula import Prior, regressions, statement
 from crossfade.density.regression import Regression
 from crossfade.methods.progress import Say
@@ -22,6 +24,22 @@ if TYPE_CHECKING:
 MOST = 14  # terms of which all subsets are computed
 
 
+class Rows(NamedTuple):
+    """From other rows of a table to the columns of all models, and from their responses back to its units."""
+
+    recipes: tuple[tuple[Recipe, tuple[str, ...]], ...]  # each with the names of its columns
+
+    @property
+    def response(self) -> tuple[float, float]:
+        return self.recipes[0][0].response
+
+    def columns(self, table: pandas.DataFrame) -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for recipe, names in self.recipes:
+            found |= dict(zip(names, recipe.columns(table).T, strict=True))
+        return found
+
+
 class Space(NamedTuple):
     """Regressions by name, and the terms of each; what was only looked at, or not at all, is said."""
 
@@ -29,6 +47,7 @@ class Space(NamedTuple):
     terms: dict[str, Terms]
     said: dict[str, str] = {}
     unseen: float = 0.0  # about how much of the mass of all models is in others
+    rows: Rows | None = None
 
 
 def from_many_formulas(
@@ -45,7 +64,8 @@ def from_many_formulas(
     names = [" ".join(formula.split()) for formula in formulas]
     models = dict(zip(names, regressions(found, family, prior), strict=True))
     terms = {name: frozenset(own.terms) - {"1"} for name, own in zip(names, found, strict=True)}
-    return Space(models, terms, {"scale": found[0].scale, "prior": statement(prior, family)})
+    rows = Rows(tuple((own.recipe, own.names) for own in found))
+    return Space(models, terms, {"scale": found[0].scale, "prior": statement(prior, family)}, rows=rows)
 
 
 def orders(
@@ -73,7 +93,7 @@ def orders(
     whole = whole._replace(names=names)
     models = {f"order {k}": whole.taken(range(k + 1)) for k in range(low, high + 1)}
     said = {"scale": f"orthogonal polynomials in {covariate}, {full.scale}", "prior": statement(prior, family)}
-    return Space(models, {}, said)
+    return Space(models, {}, said, rows=Rows(((full.recipe, names),)))
 
 
 class Subsets(NamedTuple):
@@ -85,6 +105,7 @@ class Subsets(NamedTuple):
     always: list[int]  # columns of every model: the intercept
     parents: dict[str, Terms]  # what a term is built on
     said: dict[str, str]
+    rows: Rows
 
     @property
     def n_terms(self) -> int:
@@ -117,7 +138,7 @@ class Subsets(NamedTuple):
             found, how, unseen = searched(self, say, prior)
             said = {**self.said, "search": how}
         models = {self.name(terms): self.model(terms) for terms in found}
-        return Space(models, {self.name(terms): terms for terms in found}, said, unseen)
+        return Space(models, {self.name(terms): terms for terms in found}, said, unseen, self.rows)
 
 
 def all_subsets(
@@ -141,4 +162,6 @@ def all_subsets(
     parents = {a: frozenset(b for b in columns if factors[b] < factors[a]) for a in columns}
     always = [i for term, own in full.terms.items() if term == "1" for i in own]
     said = {"scale": full.scale, "prior": statement(prior, family)}
-    return Subsets(formula.partition("~")[0].strip(), whole, columns, always, parents, said)
+    return Subsets(
+        formula.partition("~")[0].strip(), whole, columns, always, parents, said, Rows(((full.recipe, full.names),))
+    )
