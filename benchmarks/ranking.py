@@ -214,7 +214,7 @@ def hierarchy(n_seeds=5):
         zero.append(twin.value / twin.error)
         tables.append(ranking.table["error"].max())
         print(
-            f"    seed {seed}: {ranking.verdict}, best {ranking.names[0]!r}, {len(ranking.closure)} closures, worst error "
+            f"    seed {seed}: {ranking.verdict}, {ranking.names[0]!r}, {len(ranking.closure)} closures, worst error "
             f"{tables[-1]:.3f}, {took:.0f} CPU s; the model written twice: {twin.value:+.3f} +- {twin.error:.3f}",
             flush=True,
         )
