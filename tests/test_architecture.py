@@ -24,14 +24,15 @@ MAY_IMPORT = {
     "methods": ENGINE,
     "worlds": {"types", "density", "paths", "sampling", "data"},
     "bridges": {"types", "density", "worlds"},
-    "api": ENGINE | {"methods"},
+    "runs": ENGINE,
+    "api": ENGINE | {"methods", "runs"},
     "many": {"types", "methods", "bridges", "api"},
     "calibration": {"types", "methods", "bridges", "api", "many"},
-    "ranking": ENGINE | {"methods", "bridges", "many"},
+    "ranking": ENGINE | {"methods", "runs", "bridges", "many"},
     "doctor": ENGINE | {"methods", "api"},
     "papers": ENGINE | {"data", "worlds", "methods", "api"},
     "app": ENGINE
-    | {"data", "worlds", "bridges", "methods", "api", "many", "calibration", "ranking", "doctor", "papers"},
+    | {"data", "worlds", "bridges", "methods", "runs", "api", "many", "calibration", "ranking", "doctor", "papers"},
 }
 JAX = {"jax", "jaxlib", "equinox", "numpyro", "blackjax", "optax"}
 LONGEST = 300

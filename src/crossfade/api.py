@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +25,9 @@ from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import AUTO, ROUTES, without_chains
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
+from crossfade.runs.plan import in_directory
 from crossfade.sampling.draws import Draws, restored, warmed
+from crossfade.sampling.kept import decided
 from crossfade.types import CrossfadeError, Result
 
 # A Model, a Joint, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `as_joint` is the door.
@@ -50,6 +53,7 @@ def compare(
     seed: int = 0,
     log_prior_odds: float = 0.0,
     route: str = AUTO,
+    directory: str | Path | None = None,
     progress: bool | Say = True,
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
@@ -62,6 +66,8 @@ def compare(
     The cheapest route that is right is taken: regressions have a closed form, or importance sampling from their modes;
     small smooth models end in importance sampling where the asked error is far below that of the first draws.
     route="path" asks for chains alone.
+    With a `directory` all that is sampled is kept there as it comes: the same call goes on after a kill, and a smaller
+    `target_se` adds to what there is.
     A line on the terminal says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
@@ -73,7 +79,7 @@ def compare(
     check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
-        _refuse(method, target_se=target_se, budget=budget, draws=draws)
+        _refuse(method, target_se=target_se, budget=budget, draws=draws, directory=directory)
     else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
     if route not in ROUTES:
@@ -94,12 +100,14 @@ def compare(
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
-        wanted = asked(target_se, budget)
-        result = _by_default(j1, j2, wanted, seed, n_chains, share, (own[0], own[1]), chosen(progress), route)
+        wanted, say = asked(target_se, budget), chosen(progress)
+        settings: dict[str, Any] = {"seed": seed, "n_chains": n_chains, "share": share}
+        with in_directory(directory, {"M1": j1, "M2": j2}, {**settings, "route": route, **hints}, say):
+            result = _by_default(j1, j2, wanted, draws=(own[0], own[1]), say=say, route=route, **settings)
         if why:
             result.about["notes"].append(f"chains were run, because {why}")
     else:
-        settings: dict[str, Any] = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
+        settings = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
 
@@ -123,6 +131,7 @@ def _by_default(
     j1: Joint,
     j2: Joint,
     wanted: Any,
+    *,
     seed: int,
     n_chains: int | None,
     share: Share,
@@ -137,7 +146,7 @@ def _by_default(
     run = fitted.begin((j1, j2), wanted, seed, **settings, may_give_up=may_give_up, points=route == AUTO)
     run = drive(run, say, began)
     if run.given_up:
-        needed, spent = fallback.forecast(run.joints), time.perf_counter() - began
+        needed, spent = decided("tempering", partial(fallback.forecast, run.joints)), time.perf_counter() - began
         if wanted.seconds is not None and needed > wanted.seconds - spent:
             why = f"{run.given_up}; tempering from the priors would need about {duration(spent + needed)}"
             run = drive(run._replace(may_give_up=False, given_up="", finished=False), say, began)
@@ -211,6 +220,7 @@ def evidence(
     exchangeable: Sequence[str] = (),
     n_chains: int | None = None,
     seed: int = 0,
+    directory: str | Path | None = None,
     progress: bool | Say = True,
 ) -> Result:
     """log p(data): `log_bayes_factor` of the result, over the model of nothing whose evidence is 1.
@@ -221,7 +231,7 @@ def evidence(
     own = None if draws is None else (None, draws)
     settings: dict[str, Any] = {"target_se": target_se, "budget": budget, "n_chains": n_chains, "seed": seed}
     settings |= {"discontinuous": discontinuous, "exchangeable": exchangeable}
-    return compare(nothing(), model, draws=own, progress=progress, **settings)
+    return compare(nothing(), model, draws=own, directory=directory, progress=progress, **settings)
 
 
 @kept_on_disk()

@@ -12,6 +12,7 @@ from crossfade.methods.progress import Say, duration
 from crossfade.methods.run import Run
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
+from crossfade.sampling.kept import is_kept
 from crossfade.types import CrossfadeError
 
 REFITS = 5.0  # times a first look at the error, that the last one takes
@@ -26,8 +27,9 @@ def drive(run: Run, say: Say, began: float | None = None) -> Run:
         try:
             with until(pace.end):
                 later = step(run)
-        except OutOfTime:
-            run = _cut_short(run, f"the budget of {run.asked.seconds:g} s is used up", pace.spent)
+        except OutOfTime as stop:
+            why = str(stop) or f"the budget of {run.asked.seconds:g} s is used up"
+            run = _cut_short(run, why, pace.spent)
             break
         except KeyboardInterrupt as stop:
             try:
@@ -36,7 +38,8 @@ def drive(run: Run, say: Say, began: float | None = None) -> Run:
                 raise KeyboardInterrupt(str(missing)) from stop
             break
         pace = pace.after(run, later, time.perf_counter() - before)
-        run = later._replace(room=pace.room)
+        # what is kept is not cut to what time allows: a run that goes on later makes the same steps
+        run = later if is_kept() else later._replace(room=pace.room)
     say("")
     return run
 

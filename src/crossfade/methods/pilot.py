@@ -12,11 +12,13 @@ import numpy as np
 from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_words
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.exchangeable import found_numbering
+from crossfade.density.joint import Joint
 from crossfade.methods.run import PILOT, Pilot, Run
 from crossfade.sampling.ahead import compile_all, for_draws, for_starts
 from crossfade.sampling.draws import Draws, warmed
 from crossfade.sampling.evaluate import steps, undefined
 from crossfade.sampling.hmc import SEGMENT
+from crossfade.sampling.kept import decided
 from crossfade.sampling.starts import gradient_seconds
 from crossfade.types import CrossfadeError
 
@@ -36,14 +38,19 @@ def compiled(run: Run) -> Run:
     if joints:
         compile_all(joints, for_starts)
         if run.may_have_fewer and run.asked.seconds is not None:
-            each, n_chains = np.mean([gradient_seconds(joint) for joint in joints]), run.n_chains
-            while n_chains > FEWEST and n_chains * N_GRADIENTS * each > EXPENSIVE * run.asked.seconds:
-                n_chains //= 2
-            run = run._replace(n_chains=n_chains)
+            run = run._replace(n_chains=int(decided("chains", partial(_affordable, run, joints))))
         compile_all(joints, partial(for_draws, n_chains=run.n_chains))
         # slow to import, and needed once there are draws: compiled chains let go of the interpreter meanwhile
         Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()
     return run._replace(compiled=True)
+
+
+def _affordable(run: Run, joints: list[Joint]) -> int:
+    """Chains that can be warmed up in good time."""
+    each, n_chains = np.mean([gradient_seconds(joint) for joint in joints]), run.n_chains
+    while n_chains > FEWEST and n_chains * N_GRADIENTS * each > EXPENSIVE * (run.asked.seconds or np.inf):
+        n_chains //= 2
+    return n_chains
 
 
 def begun(run: Run, k: int) -> Run:

@@ -18,6 +18,7 @@ import numpy as np
 from crossfade.density.precision import in_float64
 from crossfade.sampling.clock import look_at_clock
 from crossfade.sampling.frame import Frame
+from crossfade.sampling.kept import found_or_made
 from crossfade.sampling.starts import FIRST_STEP, spread
 from crossfade.types import Array
 
@@ -142,9 +143,9 @@ def advance(
     tuning, parts = chains.tuning, []
     for _ in range(n_segments):
         look_at_clock()
-        step_size, record = _segment(*segment_of(chains._replace(tuning=tuning), gain, longest, n_steps))
-        record = jax.tree.map(np.asarray, record)
-        tuning = tuning._replace(step_size=np.asarray(step_size))
+        now = segment_of(chains._replace(tuning=tuning), gain, longest, n_steps)
+        record = found_or_made(now, partial(_recorded, now))
+        tuning = tuning._replace(step_size=record["step_size"])
         w = tuning.u(np.moveaxis(record["z"], 0, 1))
         u = np.moveaxis(record["u"], 0, 1) if chains.frame is not None else w
         slope = tuning.slope_in_u(np.moveaxis(record["slope"], 0, 1))
@@ -152,6 +153,11 @@ def advance(
         parts.append(Stretch(u, record["log_density"].T, record["divergent"].T, w, slope, n_leapfrog))
         chains = chains._replace(w=w[:, -1], tuning=tuning, n_steps=chains.n_steps + n_steps)
     return chains, Stretch.joined(parts)
+
+
+def _recorded(now: tuple[Any, ...]) -> dict[str, np.ndarray]:
+    step_size, record = _segment(*now)
+    return {"step_size": np.asarray(step_size), **{name: np.asarray(own) for name, own in record.items()}}
 
 
 def segment_of(chains: Chains, gain: float = 0.0, longest: int = LONGEST, n_steps: int = SEGMENT) -> tuple[Any, ...]:
