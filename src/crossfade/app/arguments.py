@@ -192,3 +192,33 @@ def sharing(given: list[str] | None) -> Any:
         return []
     pairs = (text.partition("=") for text in given)
     return {first.strip(): (second or first).strip() for first, _, second in pairs}
+
+
+def many_models(
+    what: list[str], all_subsets: str | None, orders: str | None, family: str, scaling: str, priors: tuple[Any, ...]
+) -> tuple[Any, dict[str, str]]:
+    """The models, and what the page says about them."""
+    if what[0].rpartition(":")[0].endswith(".py"):
+        if all_subsets is not None or orders is not None:
+            raise CrossfadeError("--all-subsets and --orders are for formulas: give a CSV file")
+        names = [text.rpartition(":")[2] for text in what]
+        names = names if len(set(names)) == len(names) else what  # two files may call a model the same
+        return {name: load_model(text, text) for name, text in zip(names, what, strict=True)}, {}
+    from crossfade.ranking import terms
+
+    data, *formulas = what
+    settings: dict[str, Any] = {"family": family, "scaling": scaling, "prior": prior_of_options(*priors)}
+    table = read_csv(Path(data))
+    about = {"data": f"{Path(data).name}, {len(table)} rows, {family} family"}
+    if all_subsets is not None:
+        if formulas or orders is not None:
+            raise CrossfadeError("--all-subsets takes one formula and no others")
+        return terms.all_subsets(table, all_subsets, **settings), about
+    if orders is not None:
+        low, colon, high = orders.partition(":")
+        if len(formulas) != 1 or not colon or not (low.isdigit() and high.isdigit()):
+            raise CrossfadeError(f"--orders {orders}: give one formula like 'y ~ x', and orders like 1:10")
+        return terms.orders(table, formulas[0], int(low), int(high), **settings), about
+    if len(formulas) < 2:
+        raise CrossfadeError("give two formulas or more, or --all-subsets 'y ~ a + b', or --orders 1:10 with one")
+    return terms.from_many_formulas(table, *formulas, **settings), about

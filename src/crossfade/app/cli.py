@@ -11,8 +11,10 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
+from crossfade.app.compared import compared, models_of
 from crossfade.app.options import (
     Family,
+    Folder,
     NoiseRate,
     NoiseShape,
     PriorMean,
@@ -26,6 +28,7 @@ from crossfade.app.options import (
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
 from crossfade.app.rank import rank
+from crossfade.app.runs import COMMANDS, extend, gather, remember, resume, status
 from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
@@ -127,6 +130,7 @@ def compare(
         str | None,
         typer.Option(help="Of formulas: compare on every group of rows with one value here.", metavar="COLUMN"),
     ] = None,
+    directory: Folder = None,
     out: Annotated[
         Path | None, typer.Option(help="Store the run here (netCDF); with --by a table: .csv, .jsonl, .parquet.")
     ] = None,
@@ -147,12 +151,13 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
+    given = dict(locals())
     from crossfade.app import store
-    from crossfade.app.arguments import pair, sharing
 
     priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     if by is not None:
-        _refuse_with_by(method=method != "auto", n_iter=n_iter, share=share, sensitivity=sensitivity, plot=plot)
+        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot, "dir": directory}
+        _refuse_with_by(method=method != "auto", **single)
         from crossfade.app.by import compared_by, of_many
 
         asked: dict[str, Any] = {"target_se": target_se, "budget": budget, "seed": seed, "scaling": scaling}
@@ -163,13 +168,14 @@ def compare(
         return
     if out is not None:
         store.check_folder(out)
-    m1, m2, about = pair(what, family, scaling, *priors)
+    m1, m2, about = models_of(given)
     if plot is not None and sensitivity is None:
-        route = "path"  # which is what is to be drawn
+        given["route"] = "path"  # which is what is to be drawn
+    if directory is not None:
+        remember(directory, "compare", given)
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
-    short: dict[str, Any] = {"target_se": target_se, "budget": budget, "share": sharing(share), "route": route}
     try:
-        result = _compared(m1, m2, **settings, **short, log_prior_odds=log_prior_odds, progress=not quiet)
+        result = compared(m1, m2, given, progress=not quiet)
     except KeyboardInterrupt as stop:
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
@@ -194,18 +200,6 @@ def _refuse_with_by(**given: Any) -> None:
     for name, value in given.items():
         if value:
             raise CrossfadeError(f"--{name.replace('_', '-')} is for one comparison: leave it out, or leave --by out")
-
-
-def _compared(m1: Any, m2: Any, **settings: Any) -> Result:
-    """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
-    from crossfade.methods.regressions import Regression, without_chains
-
-    if isinstance(m1, Regression) and isinstance(found := without_chains(m1, m2, settings), Result):
-        return found
-    keep_compiled()
-    from crossfade.api import compare as run
-
-    return run(m1, m2, **settings)
 
 
 def _print(result: Result, after: str = "") -> None:
@@ -278,8 +272,9 @@ def estimate(
     _print(result)
 
 
-app.command()(rank)
-app.command()(paper)
+for command in (rank, resume, status, extend, gather, paper):
+    app.command()(command)
+COMMANDS |= {"compare": compare, "rank": rank}
 
 
 def main() -> None:

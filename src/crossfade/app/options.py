@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,3 +30,11 @@ PriorSd = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir",
+        help="Keep all that is sampled in this folder, as it comes: see crossfade resume, status, extend, gather.",
+        metavar="FOLDER",
+    ),
+]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from crossfade.app.compared import ranked
 from crossfade.app.options import (
     Family,
+    Folder,
     NoiseRate,
     NoiseShape,
     PriorMean,
@@ -19,7 +21,8 @@ from crossfade.app.options import (
     Scaling,
     Seed,
 )
-from crossfade.app.terminal import keep_compiled, show
+from crossfade.app.runs import remember
+from crossfade.app.terminal import show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
 Many = Annotated[
@@ -49,6 +52,7 @@ def rank(
     n_chains: Annotated[int | None, typer.Option(help="Independent chains of each model.")] = None,
     route: Annotated[str, typer.Option(help="auto: formulas need no chains; path: chains in any case.")] = "auto",
     design: Annotated[str, typer.Option(help="Of chains: tree, star or chain.")] = "tree",
+    directory: Folder = None,
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
@@ -61,6 +65,7 @@ def rank(
     quiet: Quiet = False,
 ) -> None:
     """Rank many models of one data set: which, how sure, and which terms matter."""
+    given = dict(locals())
     from crossfade.app import rankings
     from crossfade.app.store import check_folder
 
@@ -68,17 +73,9 @@ def rank(
         check_folder(out)
         if out.suffix not in (".json", ".csv"):
             raise CrossfadeError(f"--out {out}: give a name that ends in .json or .csv")
-    priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
-    models, about = _models(what, all_subsets, orders, family, scaling, priors)
-    from crossfade.ranking import rank as run
-
-    if not about or route != "auto":
-        keep_compiled()
-    found = run(
-        models, target_se=target_se, budget=budget, prior=model_prior, seed=seed, n_chains=n_chains, route=route,
-        design=design, progress=not quiet and not as_json,
-    )  # fmt: skip
-    found = found._replace(about={**found.about, **about})
+    if directory is not None:
+        remember(directory, "rank", given)
+    found = ranked(given, progress=not quiet and not as_json)
     if out is not None and out.suffix == ".csv":
         found.table.to_csv(out)
     elif out is not None:
@@ -89,35 +86,3 @@ def rank(
         show(*rankings.of_ranking(found, top))
     if found.verdict == DO_NOT_USE:
         raise typer.Exit(3)
-
-
-def _models(
-    what: list[str], all_subsets: str | None, orders: str | None, family: str, scaling: str, priors: tuple[Any, ...]
-) -> tuple[Any, dict[str, str]]:
-    """The models, and what the page says about them."""
-    from crossfade.app.arguments import load_model, prior_of_options, read_csv
-
-    if what[0].rpartition(":")[0].endswith(".py"):
-        if all_subsets is not None or orders is not None:
-            raise CrossfadeError("--all-subsets and --orders are for formulas: give a CSV file")
-        names = [text.rpartition(":")[2] for text in what]
-        names = names if len(set(names)) == len(names) else what  # two files may call a model the same
-        return {name: load_model(text, text) for name, text in zip(names, what, strict=True)}, {}
-    from crossfade.ranking import terms
-
-    data, *formulas = what
-    settings: dict[str, Any] = {"family": family, "scaling": scaling, "prior": prior_of_options(*priors)}
-    table = read_csv(Path(data))
-    about = {"data": f"{Path(data).name}, {len(table)} rows, {family} family"}
-    if all_subsets is not None:
-        if formulas or orders is not None:
-            raise CrossfadeError("--all-subsets takes one formula and no others")
-        return terms.all_subsets(table, all_subsets, **settings), about
-    if orders is not None:
-        low, colon, high = orders.partition(":")
-        if len(formulas) != 1 or not colon or not (low.isdigit() and high.isdigit()):
-            raise CrossfadeError(f"--orders {orders}: give one formula like 'y ~ x', and orders like 1:10")
-        return terms.orders(table, formulas[0], int(low), int(high), **settings), about
-    if len(formulas) < 2:
-        raise CrossfadeError("give two formulas or more, or --all-subsets 'y ~ a + b', or --orders 1:10 with one")
-    return terms.from_many_formulas(table, *formulas, **settings), about

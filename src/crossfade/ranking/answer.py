@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from crossfade.analysis.judge import (
     of_ratios,
     sigmas,
 )
-from crossfade.density.joint import nothing
+from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.methods.answer import chains_of_model
@@ -43,6 +44,7 @@ from crossfade.ranking.network import (
 )
 from crossfade.ranking.points import relative_errors
 from crossfade.ranking.record import Closure, Ranking, prior_of, ranked
+from crossfade.runs.plan import in_directory
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.types import CrossfadeError, Estimate
@@ -66,8 +68,19 @@ def by_draws(
         raise CrossfadeError(f"the reference {settings.reference!r} is no model: choose from {', '.join(models)}")
     network = Network({}, {}, {}, settings, terms, said)
     given = {**models, NOTHING: nothing()} if settings.evidence else dict(models)
-    network = sampled(network, given, draws, say, began)
-    return answered(network, say, began)
+    if settings.directory is not None:
+        for name, model in models.items():
+            with suppress(CrossfadeError):  # said below, with its name
+                given[name] = as_joint(model, name)
+    with _kept(settings, given, say):
+        return answered(sampled(network, given, draws, say, began), say, began)
+
+
+def _kept(settings: Settings, models: Mapping[str, Any], say: Say) -> AbstractContextManager[None]:
+    """What is sampled is kept in the folder of the ranking, if it has one."""
+    joints = {name: own for name, own in sorted(models.items()) if isinstance(own, Joint) and name != NOTHING}
+    said = {name: getattr(settings, name) for name in ("seed", "n_chains", "design", "reference", "evidence")}
+    return in_directory(settings.directory, joints, said, say)
 
 
 @kept_on_disk()
@@ -76,7 +89,8 @@ def more(network: Network, target_se: float, budget: float | None, say: Say) -> 
     """The same models with a smaller error."""
     asked = network.settings.asked._replace(target_se=target_se)
     asked = asked if budget is None else asked._replace(seconds=float(budget))
-    return answered(network._replace(settings=network.settings._replace(asked=asked)), say, time.perf_counter())
+    network = network._replace(settings=network.settings._replace(asked=asked))
+    return answered(network, say, time.perf_counter())
 
 
 @kept_on_disk()
@@ -136,8 +150,8 @@ def answered(network: Network, say: Say, began: float) -> Ranking:
         try:
             with until(np.inf if asked.seconds is None else began + 0.9 * asked.seconds):
                 later = _grown(network, worst, growth)
-        except OutOfTime:
-            stopped = f"the budget of {asked.seconds:g} s is used up"
+        except OutOfTime as stop:
+            stopped = str(stop) or f"the budget of {asked.seconds:g} s is used up"
             break
         if later is None:
             stopped = "the draws that were brought along, or the budget of draws, are used up"

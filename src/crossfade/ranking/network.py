@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ class Settings(NamedTuple):
     evidence: bool
     n_chains: int | None
     seed: int
+    directory: str | Path | None = None  # where what is sampled is kept
 
 
 class Network(NamedTuple):
@@ -112,8 +114,9 @@ def sampled(network: Network, models: Mapping[str, Any], brought: Mapping[str, A
             joints[name], draws[name] = _drawn(joint, name, brought.get(name), n_chains, settings, began)
         except CrossfadeError as error:
             missing[name] = str(error)
-        except OutOfTime:
-            missing[name] = f"the budget of {settings.asked.seconds:g} s was used up before it was sampled"
+        except OutOfTime as stop:
+            why = str(stop) or f"the budget of {settings.asked.seconds:g} s was used up"
+            missing[name] = f"{why}, before it was sampled"
     say("")
     return network._replace(models={**network.models, **joints}, draws=draws, missing=missing)
 

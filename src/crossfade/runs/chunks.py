@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from crossfade.sampling.clock import OutOfTime
 from crossfade.sampling.kept import Arrays
 from crossfade.types import CrossfadeError
 
@@ -26,14 +27,15 @@ DAMAGED = ".damaged"
 SECONDS = 2.0  # after which what was sampled is written
 BYTES = 2**25  # beyond which it is written at once
 REMEMBERED = 4  # chunks in memory: a run is replayed in the order in which it was made
+END = "what is kept of it ends here"
 Warn: TypeAlias = Callable[[str], None]
 
 
 class Chunks:
     """A keeper of segments in a folder."""
 
-    def __init__(self, folder: Path, warn: Warn):
-        self.folder, self.warn = folder, warn
+    def __init__(self, folder: Path, warn: Warn, only_looking: bool = False):
+        self.folder, self.warn, self.only_looking = folder, warn, only_looking
         self.where: dict[str, Path] = {}  # the chunk of every segment
         self.new: dict[str, Arrays] = {}  # not yet written
         self.n_made = 0
@@ -54,6 +56,8 @@ class Chunks:
             if (arrays := self._read(path)) is not None:
                 prefix = f"{name}/"
                 return {key.removeprefix(prefix): own for key, own in arrays.items() if key.startswith(prefix)}
+        if self.only_looking:
+            raise OutOfTime(END)
         return None
 
     def add(self, name: str, arrays: Arrays) -> None:
@@ -105,7 +109,7 @@ class Chunks:
 
     def _set_aside(self, path: Path, why: str) -> None:
         self.where = {name: own for name, own in self.where.items() if own != path}
-        if path.exists():
+        if path.exists() and not self.only_looking:
             path.rename(path.with_suffix(DAMAGED))
         self.warn(f"chunk {path.name[:12]} cannot be used ({why}): it is set aside, and what it held is sampled again")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crossfade.density.joint import Joint
-from crossfade.runs.chunks import Chunks, Warn, write_whole
+from crossfade.runs.chunks import ENDING, Chunks, Warn, write_whole
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.kept import keeping
 from crossfade.types import CrossfadeError
@@ -23,9 +25,24 @@ VERSIONS = ("crossfade", "jax", "jaxlib", "blackjax", "numpyro", "numpy", "scipy
 POINTS = (0.0, 0.1, -0.2)  # at which log densities are held against those of the plan
 
 
+_looking: ContextVar[bool] = ContextVar("looking", default=False)
+
+
+@contextmanager
+def looking() -> Iterator[None]:
+    """Runs inside this context sample nothing: they end where what is kept of them ends."""
+    token = _looking.set(True)
+    try:
+        yield
+    finally:
+        _looking.reset(token)
+
+
 def opened(folder: str | Path, models: Mapping[str, Joint], settings: Mapping[str, Any], warn: Warn) -> Chunks:
     """The folder of a run, made where there is none; refused if it holds another run."""
     path, plan = Path(folder), plan_of(models, settings)
+    if _looking.get() and read_plan(path) is None:
+        raise CrossfadeError(f"{path} holds no run")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -40,7 +57,7 @@ def opened(folder: str | Path, models: Mapping[str, Joint], settings: Mapping[st
             f"{path} holds another run: {'; '.join(found)}. Go on with the same models, data, settings and versions, "
             "or choose another folder"
         )
-    return Chunks(path, warn)
+    return Chunks(path, warn, only_looking=_looking.get())
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
@@ -71,6 +88,31 @@ def _described(joint: Joint) -> dict[str, Any]:
         "priors": dict(joint.priors),
         "log density": [float(value) if np.isfinite(value) else str(value) for value in at],
     }
+
+
+def gathered(into: Path, others: Iterable[Path], warn: Warn) -> int:
+    """Chunks of other folders of the same run, copied into one; how many were new."""
+    plan, n = read_plan(into), 0
+    for other in others:
+        there = read_plan(other)
+        if there is None:
+            raise CrossfadeError(f"{other} holds no run: it has no {PLAN}")
+        if plan is None:
+            into.mkdir(parents=True, exist_ok=True)
+            write_whole(into / PLAN, (other / PLAN).read_bytes())
+            plan = there
+        if found := differences(plan, there):
+            raise CrossfadeError(f"{other} holds another run than {into}: {'; '.join(found)}")
+        for path in sorted(other.glob(f"*{ENDING}")):
+            if (into / path.name).exists():
+                continue
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != path.stem:
+                warn(f"chunk {path.name[:12]} of {other} is not what was written: it is left out")
+                continue
+            write_whole(into / path.name, data)
+            n += 1
+    return n
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,62 @@
+"""From what the command line is given to an answer: for the page, and for what a folder holds so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from crossfade.app.terminal import keep_compiled
+from crossfade.types import Result
+
+PRIORS = ("prior_mean", "prior_precision", "noise_shape", "noise_rate", "prior_sd")
+SETTINGS = ("method", "n_iter", "seed", "n_chains", "target_se", "budget", "route", "log_prior_odds", "directory")
+
+
+def models_of(given: Mapping[str, Any]) -> tuple[Any, Any, dict[str, str]]:
+    """Two models, and what the page says about them."""
+    from crossfade.app.arguments import pair
+
+    return pair(given["what"], given["family"], given["scaling"], *(given[name] for name in PRIORS))
+
+
+def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Result:
+    """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
+    from crossfade.app.arguments import sharing
+    from crossfade.methods.regressions import Regression, without_chains
+
+    settings: dict[str, Any] = {name: given[name] for name in SETTINGS} | {"share": sharing(given["share"])}
+    if isinstance(m1, Regression):
+        plain = {name: value for name, value in settings.items() if name != "directory"}
+        if isinstance(found := without_chains(m1, m2, plain), Result):
+            return found
+    keep_compiled()
+    from crossfade.api import compare as run
+
+    return run(m1, m2, **settings, progress=progress)
+
+
+def ranked(given: Mapping[str, Any], progress: bool) -> Any:
+    """By `rank`, with what the page says about the models."""
+    from crossfade.app.arguments import many_models
+
+    priors = tuple(given[name] for name in PRIORS)
+    models, about = many_models(
+        given["what"], given["all_subsets"], given["orders"], given["family"], given["scaling"], priors
+    )
+    from crossfade.ranking import rank as run
+
+    if not about or given["route"] != "auto":
+        keep_compiled()
+    names = ("target_se", "budget", "seed", "n_chains", "route", "design", "directory")
+    settings: dict[str, Any] = {name: given[name] for name in names} | {"prior": given["model_prior"]}
+    found = run(models, **settings, progress=progress)
+    return found._replace(about={**found.about, **about})
+
+
+def written_out(text: str) -> str:
+    """A file, or FILE.py:NAME, by its full path; anything else, such as a formula, as it is."""
+    file, colon, name = text.rpartition(":")
+    if colon and file.endswith(".py"):
+        return f"{Path(file).resolve()}:{name}"
+    return str(Path(text).resolve()) if Path(text).is_file() else text

@@ -1,0 +1,141 @@
+"""`crossfade resume`, `status`, `extend` and `gather`: runs in folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crossfade.app.compared import compared, models_of, ranked, written_out
+from crossfade.app.terminal import console
+from crossfade.app.words import with_error
+from crossfade.types import CrossfadeError, Estimate
+
+COMMAND = "command.json"
+COMMANDS: dict[str, Callable[..., None]] = {}  # filled by the command line, by name
+Run = Annotated[Path, typer.Argument(help="The folder of a run, made with --dir.", metavar="FOLDER")]
+
+
+def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
+    """What the folder is a run of, so that it can be gone on with by its name alone."""
+    from crossfade.runs.chunks import write_whole
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CrossfadeError(f"{folder} cannot be made ({error.strerror}): choose another --dir") from None
+    arguments = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+    arguments.pop("directory")
+    arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
+    write_whole(folder / COMMAND, json.dumps({"command": command, "arguments": arguments}, indent=1).encode())
+
+
+def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:
+    path = folder / COMMAND
+    if not path.is_file():
+        raise CrossfadeError(f"{folder} holds no run of the command line: make one with --dir {folder}")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found["command"], {**found["arguments"], "directory": folder}
+    except (ValueError, KeyError, TypeError):
+        raise CrossfadeError(f"{path} cannot be read: put back the one that was written when the run began") from None
+
+
+def resume(
+    folder: Run,
+    budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+) -> None:
+    """Go on with a run that was stopped, or show the answer of one that has ended."""
+    _go_on(folder, {} if budget is None else {"budget": budget})
+
+
+def extend(
+    folder: Run,
+    target_se: Annotated[float, typer.Option(help="The standard error to stop at.")],
+    budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+) -> None:
+    """Go on with a run until its error is smaller."""
+    _go_on(folder, {"target_se": target_se} | ({} if budget is None else {"budget": budget}))
+
+
+def _go_on(folder: Path, changed: dict[str, Any]) -> None:
+    command, given = _remembered(folder)
+    paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
+    COMMANDS[command](**{**given, **paths, **changed})
+
+
+def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+    """What a run has, without sampling anything: chunks, the estimate and its error so far."""
+    from crossfade.runs.chunks import DAMAGED, ENDING
+    from crossfade.runs.plan import looking
+
+    command, given = _remembered(folder)
+    chunks = sorted(folder.glob(f"*{ENDING}"))
+    found: dict[str, Any] = {
+        "command": command,
+        "chunks": len(chunks),
+        "bytes": sum(path.stat().st_size for path in chunks),
+        "damaged": len(list(folder.glob(f"*{DAMAGED}"))),
+        "target_se": given["target_se"] or 0.05,
+    }
+    try:
+        with looking():
+            found |= _so_far(command, {**given, "budget": None})
+    except CrossfadeError as error:
+        found["missing"] = str(error)
+    if as_json:
+        print(json.dumps(found))
+        return
+    out = console()
+    out.print(
+        f"{found['chunks']} chunks, {found['bytes'] / 2**20:.1f} MB"
+        + (f", {found['damaged']} damaged ones set aside" if found["damaged"] else "")
+    )
+    if "missing" in found:
+        out.print(found["missing"][0].upper() + found["missing"][1:] + ".")
+        return
+    out.print(found["said"])
+    factor = (found["error"] / found["target_se"]) ** 2
+    if factor > 1:
+        out.print(f"Asked: {found['target_se']:g}. That takes about {factor:.1f} times the draws that there are.")
+    out.print(f"Verdict so far: {found['verdict']}")
+
+
+def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    if command == "rank":
+        ranking = ranked(given, progress=False)
+        error = float(ranking.table["error"].max())
+        said = f"Best so far: {ranking.names[0]}. Worst error of a log evidence: {error:.2g}"
+        names = list(ranking.names)
+        return {
+            "said": said,
+            "error": error,
+            "verdict": ranking.verdict,
+            "models": names,
+            "missing models": ranking.missing,
+        }
+    m1, m2, _ = models_of(given)
+    result = compared(m1, m2, given, progress=False)
+    own: Estimate = result.raw_estimate
+    said = f"log Bayes factor so far: {with_error(own)}"
+    return {"said": said, "value": own.value, "error": own.error, "verdict": result.verdict}
+
+
+def gather(
+    folder: Run,
+    others: Annotated[list[Path], typer.Argument(help="Folders of the same run, from other machines.")],
+) -> None:
+    """Join folders of one run that were made on several machines."""
+    from crossfade.runs.plan import gathered
+
+    out = console()
+    n = gathered(folder, others, out.print)
+    if not (folder / COMMAND).exists():
+        for other in others:
+            if (other / COMMAND).is_file():
+                (folder / COMMAND).write_bytes((other / COMMAND).read_bytes())
+                break
+    out.print(f"{n} chunks added. Go on with: crossfade resume {folder}")

@@ -1,0 +1,108 @@
+"""Runs in folders from the command line: resumed, looked at, extended, gathered."""
+
+import json
+import shutil
+
+import pytest
+from command_line import run, words
+
+from crossfade.data import load
+
+FORMULAS = ("y ~ npreg + glu", "y ~ npreg + glu + bmi")
+CHAINS = ("--family", "logistic", "--route", "path", "--n-chains", 8, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "pima.csv"
+    load("pima").head(60).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def first(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return folder, run("compare", table, *FORMULAS, *CHAINS, "--target-se", 0.05, "--dir", folder)
+
+
+@pytest.fixture
+def folder(first, tmp_path):
+    return shutil.copytree(first[0], tmp_path / "copy")
+
+
+def answer(page):
+    return next(line for line in page.output.splitlines() if line.startswith("log Bayes factor"))
+
+
+def test_a_run_is_shown_again_by_its_folder_alone(first, folder, table):
+    assert first[1].exit_code == 0, first[1].output
+    before = {path.name for path in folder.glob("*.npz")}
+    again = run("resume", folder)
+    assert again.exit_code == 0 and answer(again) == answer(first[1])
+    assert {path.name for path in folder.glob("*.npz")} == before
+    plain = run("compare", table, *FORMULAS, *CHAINS, "--target-se", 0.05)
+    assert answer(plain) == answer(first[1])
+
+
+def test_status_samples_nothing_and_says_what_there_is(first, folder):
+    found = json.loads(run("status", folder, "--json").output)
+    assert (
+        found["verdict"] == "trustworthy"
+        and found["error"] <= 0.05
+        and found["chunks"] == len(list(folder.glob("*.npz")))
+    )
+    for path in folder.glob("*.npz"):
+        path.unlink()
+    said = words(run("status", folder).output)
+    assert said.startswith(
+        "0 chunks, 0.0 MB No answer yet: there is no answer yet, because what is kept of it ends here"
+    )
+    assert not list(folder.glob("*.npz"))
+
+
+def test_extended(folder):
+    further = run("extend", folder, "--target-se", 0.02)
+    assert further.exit_code == 0, further.output
+    assert json.loads(run("status", folder, "--json").output)["error"] <= 0.02
+
+
+def test_gathered(first, folder, tmp_path):
+    every = sorted(folder.glob("*.npz"))
+    other = shutil.copytree(folder, tmp_path / "other")
+    every[0].unlink()
+    (other / every[-1].name).write_bytes(b"spoilt")
+    into = tmp_path / "joined"
+    said = words(run("gather", into, folder, other).output)
+    assert "chunks added. Go on with: crossfade resume" in said
+    assert {path.name for path in into.glob("*.npz")} == {path.name for path in every}
+    assert answer(run("resume", into)) == answer(first[1])
+    plan = other / "plan.json"
+    plan.write_text(plan.read_text().replace('"seed": "0"', '"seed": "1"'))
+    refused = run("gather", into, other)
+    assert refused.exit_code == 2 and "holds another run" in words(refused.output)
+
+
+def test_other_data_are_refused(first, folder, table, tmp_path):
+    load("pima").head(61).to_csv(other := tmp_path / "pima.csv", index=False)
+    refused = run("compare", other, *FORMULAS, *CHAINS, "--dir", folder)
+    assert refused.exit_code == 2 and "M1 has another likelihood or other data" in words(refused.output)
+
+
+def test_what_is_no_run_is_said(tmp_path, table):
+    assert "holds no run of the command line" in words(run("resume", tmp_path).output)
+    (tmp_path / "command.json").write_text("[]")
+    assert "cannot be read" in words(run("status", tmp_path).output)
+    assert "--dir is for one comparison" in words(
+        run("compare", table, *FORMULAS, "--by", "npreg", "--dir", tmp_path).output
+    )
+
+
+def test_rankings_are_kept_too(table, tmp_path):
+    asked = ("rank", table, *FORMULAS, "y ~ bmi", *CHAINS, "--dir", tmp_path / "run")
+    first = run(*asked)
+    assert first.exit_code == 0, first.output
+    chunks = {path.name for path in (tmp_path / "run").glob("*.npz")}
+    again = run("resume", tmp_path / "run")
+    assert again.output == first.output and {path.name for path in (tmp_path / "run").glob("*.npz")} == chunks
+    found = json.loads(run("status", tmp_path / "run", "--json").output)
+    assert len(found["models"]) == 3 and found["error"] <= 0.05
