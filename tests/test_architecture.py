@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "bridges": {"types", "density", "worlds"},
     "runs": ENGINE,
     "api": ENGINE | {"methods", "runs"},
-    "many": {"types", "methods", "bridges", "api"},
+    "many": {"types", "methods", "runs", "bridges", "api"},
     "calibration": {"types", "methods", "bridges", "api", "many"},
     "ranking": ENGINE | {"methods", "runs", "bridges", "many"},
     "doctor": ENGINE | {"methods", "api"},
@@ -42,6 +42,7 @@ ENGINES = {"h5netcdf", "h5py"}
 EXTRAS = {
     "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "scales", "supports", "simulate")},
     "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
+    "dask": {"crossfade.runs.workers"},
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported

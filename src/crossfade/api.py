@@ -17,15 +17,18 @@ from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.density.regression import regression_of
 from crossfade.density.sharing import Share, check_data, union
-from crossfade.methods import fallback, fitted
+from crossfade.methods import fallback, fitted, pilot
 from crossfade.methods.answer import result_of
-from crossfade.methods.budget import asked, check_common
+from crossfade.methods.budget import Asked, asked, check_common
 from crossfade.methods.drive import drive
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import AUTO, ROUTES, without_chains
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
+from crossfade.runs.ahead import sampled_ahead
 from crossfade.runs.plan import in_directory
+from crossfade.runs.workers import Task
+from crossfade.sampling.clock import until
 from crossfade.sampling.draws import Draws, restored, warmed
 from crossfade.sampling.kept import decided
 from crossfade.types import CrossfadeError, Result
@@ -54,6 +57,7 @@ def compare(
     log_prior_odds: float = 0.0,
     route: str = AUTO,
     directory: str | Path | None = None,
+    client: Any = None,
     progress: bool | Say = True,
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
@@ -67,7 +71,8 @@ def compare(
     small smooth models end in importance sampling where the asked error is far below that of the first draws.
     route="path" asks for chains alone.
     With a `directory` all that is sampled is kept there as it comes: the same call goes on after a kill, and a smaller
-    `target_se` adds to what there is.
+    `target_se` adds to what there is. With a Dask `client` its workers sample both models at once; the answer is the
+    same to the last bit.
     A line on the terminal says how far it is (`progress=False`: nothing).
     A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
 
@@ -79,7 +84,7 @@ def compare(
     check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
-        _refuse(method, target_se=target_se, budget=budget, draws=draws, directory=directory)
+        _refuse(method, target_se=target_se, budget=budget, draws=draws, directory=directory, client=client)
     else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
     if route not in ROUTES:
@@ -101,8 +106,16 @@ def compare(
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
         wanted, say = asked(target_se, budget), chosen(progress)
+        if client is not None and n_chains is None:
+            n_chains = fitted.usual_chains((j1, j2))  # whatever a gradient takes on the machine that asks
         settings: dict[str, Any] = {"seed": seed, "n_chains": n_chains, "share": share}
-        with in_directory(directory, {"M1": j1, "M2": j2}, {**settings, "route": route, **hints}, say):
+        jobs: list[Task] = [
+            (f"M{k + 1}", first_draws, (m1, m2, k, hints, wanted, settings))
+            for k, joint in enumerate((j1, j2))
+            if joint.places and own[k] is None
+        ]
+        plan = {**settings, "route": route, **hints}
+        with in_directory(directory, {"M1": j1, "M2": j2}, plan, say), sampled_ahead(client, jobs, say):
             result = _by_default(j1, j2, wanted, draws=(own[0], own[1]), say=say, route=route, **settings)
         if why:
             result.about["notes"].append(f"chains were run, because {why}")
@@ -125,6 +138,15 @@ def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[
         joint = one_numbering(joint, components or joint.exchangeable, f"M{k + 1}" if len(joints) > 1 else "the model")
         found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
     return found
+
+
+@in_float64
+def first_draws(m1: AnyModel, m2: AnyModel, k: int, hints: dict[str, Any], wanted: Asked, said: dict[str, Any]) -> None:
+    """What a comparison samples of one of its models before it looks at both: for workers, who keep it."""
+    joints = _with_hints([as_joint(m1, "M1"), as_joint(m2, "M2")], *hints.values())
+    run = fitted.begin((joints[0], joints[1]), wanted, **said)
+    with until(np.inf if wanted.seconds is None else time.perf_counter() + wanted.seconds):
+        pilot.settled(run, k)
 
 
 def _by_default(

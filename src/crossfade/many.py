@@ -15,6 +15,7 @@ import numpy as np
 
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
+from crossfade.runs.workers import Task, worked
 from crossfade.types import DO_NOT_USE, CrossfadeError, Result
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def compare_many(
     *,
     out: str | Path | None = None,
     seed: int = 0,
+    client: Any = None,
     progress: bool | Say = True,
     **settings: Any,
 ) -> Many:
@@ -83,6 +85,7 @@ def compare_many(
     tuple of arguments, a dict of named ones, or one array. Two formulas take a table each (and `family`, `prior`,
     `scaling`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's random numbers
     depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop the rest.
+    With a Dask `client` its workers make the rows.
     With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on.
     """
     named = data_sets.items() if isinstance(data_sets, Mapping) else enumerate(data_sets)
@@ -92,11 +95,17 @@ def compare_many(
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    return table_of(named, one, f"{what} | {seed} | {sorted(settings.items())!r}", out, seed, chosen(progress))
+    return table_of(named, one, f"{what} | {seed} | {sorted(settings.items())!r}", out, seed, chosen(progress), client)
 
 
 def table_of(
-    named: Iterable[tuple[Any, Any]], one: Compare, what: str, out: str | Path | None, seed: int, say: Say
+    named: Iterable[tuple[Any, Any]],
+    one: Compare,
+    what: str,
+    out: str | Path | None,
+    seed: int,
+    say: Say,
+    client: Any = None,
 ) -> Many:
     """A row per data set; those that are finished in the journal of `out` are taken from there."""
     journal = None if out is None else Journal(checked_out(out), what)
@@ -104,20 +113,21 @@ def table_of(
     if len({name for name, _ in sets}) != len(sets):
         twice = next(name for name, count in Counter(name for name, _ in sets).items() if count > 1)
         raise CrossfadeError(f"two data sets are called {twice!r}: give each a name of its own")
-    rows, began, fresh = [], time.perf_counter(), 0
-    for i, (name, data) in enumerate(sets):
-        digest = _digest(data) if journal else ""
-        row = journal.done.get((name, digest)) if journal else None
-        if row is None:
-            row = _row(name, data, one, seed_of(seed, name))
-            fresh += 1
-            if journal:
-                journal.add(row, digest)
-        rows.append(row)
-        left = (time.perf_counter() - began) / max(fresh, 1) * (len(sets) - i - 1)
-        say(f"{i + 1:,} of {len(sets):,} data sets | {name}: {_said(row)} | about {duration(left)} left")
+    digests = {name: _digest(data) if journal else "" for name, data in sets}
+    done = {} if journal is None else journal.done
+    rows = {name: done[name, digests[name]] for name, _ in sets if (name, digests[name]) in done}
+    tasks: list[Task] = [
+        (name, _row, (name, data, one, seed_of(seed, name))) for name, data in sets if name not in rows
+    ]
+    began = time.perf_counter()
+    for i, (name, row) in enumerate(worked(client, tasks)):
+        rows[name] = row
+        if journal:
+            journal.add(row, digests[name])
+        left = (time.perf_counter() - began) / (i + 1) * (len(sets) - len(rows))
+        say(f"{len(rows):,} of {len(sets):,} data sets | {name}: {_said(row)} | about {duration(left)} left")
     say("")
-    found = Many(tuple(rows))
+    found = Many(tuple(rows[name] for name, _ in sets))
     if out is not None and journal is not None:
         found.save(out)
         journal.remove()

@@ -54,9 +54,7 @@ def test_status_samples_nothing_and_says_what_there_is(first, folder):
     for path in folder.glob("*.npz"):
         path.unlink()
     said = words(run("status", folder).output)
-    assert said.startswith(
-        "0 chunks, 0.0 MB There is no answer yet, because what is kept of it ends here"
-    )
+    assert said.startswith("0 chunks, 0.0 MB There is no answer yet, because what is kept of it ends here")
     assert not list(folder.glob("*.npz"))
 
 

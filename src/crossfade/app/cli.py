@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
-from crossfade.app.compared import compared, models_of
+from crossfade.app.compared import client_of, compared, models_of
 from crossfade.app.options import (
     Family,
     Folder,
@@ -22,8 +22,11 @@ from crossfade.app.options import (
     PriorSd,
     Quiet,
     Scaling,
+    Scheduler,
+    SchedulerFile,
     Seed,
     What,
+    Workers,
 )
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
@@ -131,6 +134,9 @@ def compare(
         typer.Option(help="Of formulas: compare on every group of rows with one value here.", metavar="COLUMN"),
     ] = None,
     directory: Folder = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    scheduler_file: SchedulerFile = None,
     out: Annotated[
         Path | None, typer.Option(help="Store the run here (netCDF); with --by a table: .csv, .jsonl, .parquet.")
     ] = None,
@@ -163,7 +169,8 @@ def compare(
         asked: dict[str, Any] = {"target_se": target_se, "budget": budget, "seed": seed, "scaling": scaling}
         asked |= {"log_prior_odds": log_prior_odds, "progress": not quiet, "out": out}
         asked |= {"route": route} if route != "auto" else {}
-        found = compared_by(by, what, family, priors, **asked)
+        with client_of(given) as client:
+            found = compared_by(by, what, family, priors, **asked, client=client)
         show(*of_many(found, by, out))
         return
     if out is not None:

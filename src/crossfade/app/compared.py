@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Resu
     keep_compiled()
     from crossfade.api import compare as run
 
-    return run(m1, m2, **settings, progress=progress)
+    with client_of(given) as client:
+        return run(m1, m2, **settings, client=client, progress=progress)
 
 
 def ranked(given: Mapping[str, Any], progress: bool) -> Any:
@@ -50,8 +52,17 @@ def ranked(given: Mapping[str, Any], progress: bool) -> Any:
         keep_compiled()
     names = ("target_se", "budget", "seed", "n_chains", "route", "design", "directory")
     settings: dict[str, Any] = {name: given[name] for name in names} | {"prior": given["model_prior"]}
-    found = run(models, **settings, progress=progress)
+    with client_of(given) as client:
+        found = run(models, **settings, client=client, progress=progress)
     return found._replace(about={**found.about, **about})
+
+
+def client_of(given: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    """Of the workers that the options ask for, or None."""
+    from crossfade.runs.workers import cluster
+
+    file = given["scheduler_file"]
+    return cluster(given["workers"], given["scheduler"], None if file is None else str(file))
 
 
 def written_out(text: str) -> str:

@@ -38,3 +38,10 @@ Folder = Annotated[
         metavar="FOLDER",
     ),
 ]
+Workers = Annotated[int | None, typer.Option(help="Sample on so many processes of this machine (needs Dask).")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Sample on the workers of this Dask scheduler.", metavar="tcp://HOST:PORT")
+]
+SchedulerFile = Annotated[
+    Path | None, typer.Option(help="The same, by the file that the scheduler has written.", metavar="FILE")
+]

@@ -19,7 +19,10 @@ from crossfade.app.options import (
     PriorSd,
     Quiet,
     Scaling,
+    Scheduler,
+    SchedulerFile,
     Seed,
+    Workers,
 )
 from crossfade.app.runs import remember
 from crossfade.app.terminal import show
@@ -53,6 +56,9 @@ def rank(
     route: Annotated[str, typer.Option(help="auto: formulas need no chains; path: chains in any case.")] = "auto",
     design: Annotated[str, typer.Option(help="Of chains: tree, star or chain.")] = "tree",
     directory: Folder = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    scheduler_file: SchedulerFile = None,
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,

@@ -5,7 +5,7 @@ A run in progress is data, and `step` is a pure function of it: whoever calls it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,7 @@ def begin(
     """A run that has not begun, but for draws brought along; with `points` it may end in importance sampling."""
     may_have_fewer = n_chains is None
     if n_chains is None:
-        n_chains = 32 if max(joint.coordinates.size for joint in joints) <= MANY else 16
+        n_chains = usual_chains(joints)
     elif n_chains < 4 or n_chains % 2:
         raise CrossfadeError(f"n_chains = {n_chains}: the chains work in two halves; give an even number of at least 4")
     own = [
@@ -67,6 +67,10 @@ def begin(
         pilots=(pilots[0], pilots[1]),
         points_tried=not points,
     )
+
+
+def usual_chains(joints: Iterable[Joint]) -> int:
+    return 32 if max(joint.coordinates.size for joint in joints) <= MANY else 16
 
 
 def due(run: Run) -> str:

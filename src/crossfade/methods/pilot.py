@@ -53,6 +53,13 @@ def _affordable(run: Run, joints: list[Joint]) -> int:
     return n_chains
 
 
+def settled(run: Run, k: int) -> Run:
+    """With the first draws of one model."""
+    while run.draws[k] is None or not run.pilots[k].settled:
+        run = begun(run, k) if run.draws[k] is None else continued(run, k)
+    return run
+
+
 def begun(run: Run, k: int) -> Run:
     joint, key = run.joints[k], jax.random.fold_in(jax.random.key(run.seed), k)
     return run.with_model(k, joint, warmed(joint, key, run.n_chains, f"M{k + 1}"), run.pilots[k])

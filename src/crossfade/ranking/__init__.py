@@ -35,6 +35,7 @@ def rank(
     seed: int = 0,
     route: str = AUTO,
     directory: str | Path | None = None,
+    client: Any = None,
     progress: bool | Say = True,
 ) -> Ranking:
     """Which of many models of one data set, how sure that is, and which terms matter.
@@ -47,7 +48,8 @@ def rank(
     It goes on until the worst error of a log evidence over the best is `target_se` (0.05), or until that of the best
     model's probability is (`target="probability"`), or the `budget` is spent. `prior` weighs the models: by name,
     "uniform", or "size" (every number of terms is as probable). `draws` brings posterior draws along, by name.
-    With a `directory` what is sampled is kept there as it comes, and the same call goes on after a kill.
+    With a `directory` what is sampled is kept there as it comes, and the same call goes on after a kill. With a Dask
+    `client` its workers sample the models; the ranking is the same to the last bit.
     With `evidence` the model of nothing is one more model, and the evidences are absolute.
     """
     check_common(seed, 0.0, n_chains)
@@ -75,7 +77,7 @@ def rank(
     from crossfade.ranking.network import Settings
 
     settings = Settings(wanted, target, prior, design, reference, evidence, n_chains, seed, directory)
-    return by_draws(named, terms, said, draws or {}, settings, say)._replace(space=space)
+    return by_draws(named, terms, said, draws or {}, settings, say, client)._replace(space=space)
 
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def by_draws(
     draws: Mapping[str, Any],
     settings: Settings,
     say: Say,
+    client: Any = None,
 ) -> Ranking:
     let_go()
     began = time.perf_counter()
@@ -68,17 +69,17 @@ def by_draws(
         raise CrossfadeError(f"the reference {settings.reference!r} is no model: choose from {', '.join(models)}")
     network = Network({}, {}, {}, settings, terms, said)
     given = {**models, NOTHING: nothing()} if settings.evidence else dict(models)
-    if settings.directory is not None:
-        for name, model in models.items():
-            with suppress(CrossfadeError):  # said below, with its name
-                given[name] = as_joint(model, name)
-    with _kept(settings, given, say):
-        return answered(sampled(network, given, draws, say, began), say, began)
+    with _kept(settings, models, say):
+        return answered(sampled(network, given, draws, say, began, client), say, began)
 
 
 def _kept(settings: Settings, models: Mapping[str, Any], say: Say) -> AbstractContextManager[None]:
     """What is sampled is kept in the folder of the ranking, if it has one."""
-    joints = {name: own for name, own in sorted(models.items()) if isinstance(own, Joint) and name != NOTHING}
+    joints: dict[str, Joint] = {}
+    if settings.directory is not None:
+        for name in sorted(models):
+            with suppress(CrossfadeError):  # said later, with its name
+                joints[name] = as_joint(models[name], name)
     said = {name: getattr(settings, name) for name in ("seed", "n_chains", "design", "reference", "evidence")}
     return in_directory(settings.directory, joints, said, say)
 

@@ -20,6 +20,7 @@ from crossfade.analysis.errors import Replicates
 from crossfade.analysis.estimators import ESTIMATORS
 from crossfade.analysis.summary import expected_error
 from crossfade.density.joint import Joint, as_joint, nothing
+from crossfade.density.precision import in_float64
 from crossfade.density.sharing import check_data
 from crossfade.many import seed_of
 from crossfade.methods import fitted
@@ -34,8 +35,9 @@ from crossfade.methods.edge import (
     with_rung,
 )
 from crossfade.methods.edge import fitted as fitted_edge
-from crossfade.methods.fitted import MANY
 from crossfade.methods.progress import Say, duration
+from crossfade.runs.ahead import sampled_ahead
+from crossfade.runs.workers import Task
 from crossfade.sampling.ahead import compile_all, for_draws, for_starts
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.draws import Draws
@@ -77,7 +79,14 @@ class Network(NamedTuple):
         return sorted(self.draws)
 
 
-def sampled(network: Network, models: Mapping[str, Any], brought: Mapping[str, Any], say: Say, began: float) -> Network:
+def sampled(
+    network: Network,
+    models: Mapping[str, Any],
+    brought: Mapping[str, Any],
+    say: Say,
+    began: float,
+    client: Any = None,
+) -> Network:
     """With draws of these models too; those that cannot be sampled are missing, and why."""
     settings, missing = network.settings, dict(network.missing)
     joints: dict[str, Joint] = {}
@@ -96,17 +105,39 @@ def sampled(network: Network, models: Mapping[str, Any], brought: Mapping[str, A
             check_data(known[first], known[second])
         except CrossfadeError as error:
             raise CrossfadeError(f"{first} (M1) and {second} (M2): {error}") from None
-    n_chains = settings.n_chains or (32 if max(own.coordinates.size for own in known.values()) <= MANY else 16)
+    n_chains = settings.n_chains or fitted.usual_chains(known.values())
     if network.draws:
         n_chains = next(iter(network.draws.values())).n_chains
-    own = [joint for name, joint in joints.items() if joint.places and brought.get(name) is None]
-    say(f"compiling {len(own)} models")
+    own = [name for name, joint in joints.items() if joint.places and brought.get(name) is None]
+    if client is None:
+        _compiled([joints[name] for name in own], n_chains, say)
+    jobs: list[Task] = [(name, first_draws, (models[name], name, n_chains, settings)) for name in own]
+    with sampled_ahead(client, jobs, say):
+        draws, missing = _all_drawn(network, joints, brought, n_chains, missing, say, began)
+    say("")
+    return network._replace(models={**network.models, **joints}, draws=draws, missing=missing)
+
+
+def _compiled(joints: list[Joint], n_chains: int, say: Say) -> None:
+    say(f"compiling {len(joints)} models")
     for programs in (for_starts, partial(for_draws, n_chains=n_chains)):
         try:
-            compile_all(own, programs)
-        except CrossfadeError:  # one of them cannot be compiled: each is tried, and named, below
+            compile_all(joints, programs)
+        except CrossfadeError:  # one of them cannot be compiled: each is tried, and named, later
             break
-    draws = dict(network.draws)
+
+
+def _all_drawn(
+    network: Network,
+    joints: dict[str, Joint],
+    brought: Mapping[str, Any],
+    n_chains: int,
+    missing: dict[str, str],
+    say: Say,
+    began: float,
+) -> tuple[dict[str, Draws], dict[str, str]]:
+    """First draws of all models; `joints` learn what was found out about them."""
+    draws, settings = dict(network.draws), network.settings
     for k, (name, joint) in enumerate(joints.items()):
         spent = time.perf_counter() - began
         say(f"drawing from the posterior of {name} ({k + 1} of {len(joints)}) | {duration(spent)} so far")
@@ -117,8 +148,13 @@ def sampled(network: Network, models: Mapping[str, Any], brought: Mapping[str, A
         except OutOfTime as stop:
             why = str(stop) or f"the budget of {settings.asked.seconds:g} s was used up"
             missing[name] = f"{why}, before it was sampled"
-    say("")
-    return network._replace(models={**network.models, **joints}, draws=draws, missing=missing)
+    return draws, missing
+
+
+@in_float64
+def first_draws(model: Any, name: str, n_chains: int, settings: Settings) -> None:
+    """What a ranking samples of one of its models before it looks at others: for workers, who keep it."""
+    _drawn(as_joint(model, name), name, None, n_chains, settings, time.perf_counter())
 
 
 def _drawn(joint: Joint, name: str, own: Any, n_chains: int, settings: Settings, began: float) -> tuple[Joint, Draws]:

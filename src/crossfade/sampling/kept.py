@@ -26,6 +26,16 @@ class Keeper(Protocol):
     def add(self, name: str, arrays: Arrays) -> None: ...
 
 
+class Memory(dict[str, Arrays]):
+    """A keeper that lives as long as the process."""
+
+    def find(self, name: str) -> Arrays | None:
+        return self.get(name)
+
+    def add(self, name: str, arrays: Arrays) -> None:
+        self[name] = arrays
+
+
 _keeper: ContextVar[Keeper | None] = ContextVar("keeper", default=None)
 
 
@@ -37,6 +47,10 @@ def keeping(keeper: Keeper | None) -> Iterator[None]:
         yield
     finally:
         _keeper.reset(token)
+
+
+def keeper() -> Keeper | None:
+    return _keeper.get()
 
 
 def is_kept() -> bool:

@@ -1,0 +1,117 @@
+"""Work on other processes: the same bits as one process, whoever dies on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from command_line import run, words
+
+import crossfade
+from crossfade import compare, compare_many
+from crossfade.data import load
+from crossfade.ranking import rank
+from crossfade.runs.workers import cluster, worked
+from crossfade.types import CrossfadeError
+
+Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
+ASKED = {"target_se": 0.02, "seed": 4, "progress": False, "n_chains": 8}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster(2, None, None) as found:
+        yield found
+
+
+def pair(y=Y):
+    """Written here, so that they must travel as they are."""
+    import numpyro
+    from numpyro import distributions as dist
+
+    def normal(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+
+    def student(y):
+        mu, sd = numpyro.sample("mu", dist.Normal(0, 1)), numpyro.sample("sd", dist.HalfNormal(1))
+        numpyro.sample("y", dist.StudentT(4, mu, sd), obs=y)
+
+    return (normal, y), (student, y)
+
+
+def bits(result):
+    return [float(v).hex() for v in result.raw_estimate[:2]], [leg.forward.log_ratio.tobytes() for leg in result.legs]
+
+
+def test_a_comparison_has_the_bits_of_one_process(client, tmp_path):
+    plain = compare(*pair(), **ASKED)
+    said = []
+    there = compare(*pair(), **{**ASKED, "progress": said.append}, client=client, directory=tmp_path)
+    assert bits(there) == bits(plain)
+    assert any("M2 is sampled, 2 of 2" in line or "M1 is sampled, 2 of 2" in line for line in said)
+    assert bits(compare(*pair(), **ASKED, directory=tmp_path)) == bits(plain)  # what they made is kept
+
+
+def test_a_ranking_has_the_bits_of_one_process(client):
+    models = dict(zip("ab", pair(), strict=True))
+    plain, there = rank(models, **ASKED), rank(models, **ASKED, client=client)
+    assert (plain.log_evidence == there.log_evidence).all() and (plain.left_out == there.left_out).all()
+
+
+def test_rows_are_made_by_workers(client, tmp_path):
+    sets = {f"gene {k}": load("radiata").sample(20, random_state=k) for k in range(6)}
+    asked = {"progress": False, "target_se": 0.05}
+    plain = compare_many("y ~ x", "y ~ z", sets, **asked)
+    there = compare_many("y ~ x", "y ~ z", sets, **asked, client=client, out=tmp_path / "rows.csv")
+    assert list(plain.table["log_bayes_factor"]) == list(there.table["log_bayes_factor"])
+    assert (tmp_path / "rows.csv").is_file()
+
+
+def test_a_worker_that_dies_is_replaced():
+    def slow_square(x):
+        time.sleep(1.0)
+        return os.getpid(), x**2
+
+    with cluster(2, None, None) as own:
+        tasks = [(f"task {k}", slow_square, (k,)) for k in range(6)]
+        found = worked(own, tasks)
+        first, (victim, _) = next(found)
+        os.kill(victim, signal.SIGKILL)
+        rest = dict(found)
+    assert {first, *rest} == {name for name, *_ in tasks}
+    assert sorted(square for _, square in rest.values()) == sorted({0, 1, 4, 9, 16, 25} - {int(first[5:]) ** 2})
+
+
+def test_a_scheduler_that_runs_already(tmp_path):
+    """Started as on a cluster: a scheduler and a worker of its own, found by the scheduler's file."""
+    file = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--port", "0"]
+    scheduler = subprocess.Popen([*command, "--no-dashboard", "--host", "127.0.0.1"], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
+    worker = subprocess.Popen([*command, "--no-dashboard", "--no-nanny"], stderr=subprocess.DEVNULL)
+    try:
+        load("radiata").to_csv(tmp_path / "radiata.csv", index=False)
+        asked = ("compare", tmp_path / "radiata.csv", "y ~ x", "y ~ z", "--route", "path", "--n-chains", 8, "--quiet")
+        plain = run(*asked)
+        there = run(*asked, "--scheduler-file", file)
+        assert plain.exit_code == there.exit_code == 0, there.output
+        first, second = (page.output.rpartition("seed 0")[0] for page in (plain, there))  # then come the seconds
+        assert first == second and "Bayes factor" in first
+    finally:
+        for process in (worker, scheduler):
+            process.terminate()
+            process.wait()
+
+
+def test_what_cannot_be_done_is_said(tmp_path):
+    with pytest.raises(CrossfadeError, match="at least 1"), cluster(0, None, None):
+        pass
+    load("radiata").to_csv(tmp_path / "radiata.csv", index=False)
+    asked = ("compare", tmp_path / "radiata.csv", "y ~ x", "y ~ z", "--route", "path")
+    assert "at least 1" in words(run(*asked, "--workers", 0).output)
+    lock = (crossfade, __import__("threading").Lock())
+    with pytest.raises(CrossfadeError, match="here cannot be sent to a worker"):
+        list(worked(object(), [("here", print, lock)]))
