@@ -106,7 +106,7 @@ def compare(
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
         j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
         wanted, say = asked(target_se, budget), chosen(progress)
-        if client is not None and n_chains is None:
+        if n_chains is None and (client is not None or directory is not None):
             n_chains = fitted.usual_chains((j1, j2))  # whatever a gradient takes on the machine that asks
         settings: dict[str, Any] = {"seed": seed, "n_chains": n_chains, "share": share}
         jobs: list[Task] = [

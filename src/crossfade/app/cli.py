@@ -17,6 +17,7 @@ from crossfade.app.options import (
     Folder,
     NoiseRate,
     NoiseShape,
+    OnlyPlan,
     PriorMean,
     PriorPrecision,
     PriorSd,
@@ -31,7 +32,7 @@ from crossfade.app.options import (
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
 from crossfade.app.rank import rank
-from crossfade.app.runs import COMMANDS, extend, gather, remember, resume, status
+from crossfade.app.runs import COMMANDS, check_plan, extend, gather, remember, resume, status, work
 from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
@@ -134,6 +135,7 @@ def compare(
         typer.Option(help="Of formulas: compare on every group of rows with one value here.", metavar="COLUMN"),
     ] = None,
     directory: Folder = None,
+    plan: OnlyPlan = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     scheduler_file: SchedulerFile = None,
@@ -158,6 +160,7 @@ def compare(
 ) -> None:
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
     given = dict(locals())
+    check_plan(plan, directory)
     from crossfade.app import store
 
     priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
@@ -180,6 +183,8 @@ def compare(
         given["route"] = "path"  # which is what is to be drawn
     if directory is not None:
         remember(directory, "compare", given)
+        if plan:
+            return
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     try:
         result = compared(m1, m2, given, progress=not quiet)
@@ -279,7 +284,7 @@ def estimate(
     _print(result)
 
 
-for command in (rank, resume, status, extend, gather, paper):
+for command in (rank, resume, status, extend, gather, work, paper):
     app.command()(command)
 COMMANDS |= {"compare": compare, "rank": rank}
 

@@ -45,3 +45,7 @@ Scheduler = Annotated[
 SchedulerFile = Annotated[
     Path | None, typer.Option(help="The same, by the file that the scheduler has written.", metavar="FILE")
 ]
+OnlyPlan = Annotated[
+    bool,
+    typer.Option("--plan", help="With --dir: only write down what to do; then crossfade work FOLDER, many times."),
+]

@@ -14,6 +14,7 @@ from crossfade.app.options import (
     Folder,
     NoiseRate,
     NoiseShape,
+    OnlyPlan,
     PriorMean,
     PriorPrecision,
     PriorSd,
@@ -24,7 +25,7 @@ from crossfade.app.options import (
     Seed,
     Workers,
 )
-from crossfade.app.runs import remember
+from crossfade.app.runs import check_plan, remember
 from crossfade.app.terminal import show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
@@ -56,6 +57,7 @@ def rank(
     route: Annotated[str, typer.Option(help="auto: formulas need no chains; path: chains in any case.")] = "auto",
     design: Annotated[str, typer.Option(help="Of chains: tree, star or chain.")] = "tree",
     directory: Folder = None,
+    plan: OnlyPlan = False,
     workers: Workers = None,
     scheduler: Scheduler = None,
     scheduler_file: SchedulerFile = None,
@@ -72,6 +74,7 @@ def rank(
 ) -> None:
     """Rank many models of one data set: which, how sure, and which terms matter."""
     given = dict(locals())
+    check_plan(plan, directory)
     from crossfade.app import rankings
     from crossfade.app.store import check_folder
 
@@ -81,6 +84,8 @@ def rank(
             raise CrossfadeError(f"--out {out}: give a name that ends in .json or .csv")
     if directory is not None:
         remember(directory, "rank", given)
+        if plan:
+            return
     found = ranked(given, progress=not quiet and not as_json)
     if out is not None and out.suffix == ".csv":
         found.table.to_csv(out)

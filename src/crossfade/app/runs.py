@@ -19,6 +19,11 @@ COMMANDS: dict[str, Callable[..., None]] = {}  # filled by the command line, by 
 Run = Annotated[Path, typer.Argument(help="The folder of a run, made with --dir.", metavar="FOLDER")]
 
 
+def check_plan(plan: bool, folder: Path | None) -> None:
+    if plan and folder is None:
+        raise CrossfadeError("--plan writes down a run in a folder: give --dir FOLDER as well")
+
+
 def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     """What the folder is a run of, so that it can be gone on with by its name alone."""
     from crossfade.runs.chunks import write_whole
@@ -28,7 +33,8 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     except OSError as error:
         raise CrossfadeError(f"{folder} cannot be made ({error.strerror}): choose another --dir") from None
     arguments = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
-    arguments.pop("directory")
+    for name in ("directory", "plan"):
+        arguments.pop(name)
     arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
     write_whole(folder / COMMAND, json.dumps({"command": command, "arguments": arguments}, indent=1).encode())
 
@@ -64,7 +70,7 @@ def extend(
 def _go_on(folder: Path, changed: dict[str, Any]) -> None:
     command, given = _remembered(folder)
     paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
-    COMMANDS[command](**{**given, **paths, **changed})
+    COMMANDS[command](**{**given, **paths, **changed, "plan": False})
 
 
 def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
@@ -122,6 +128,24 @@ def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     own: Estimate = result.raw_estimate
     said = f"log Bayes factor so far: {with_error(own)}"
     return {"said": said, "value": own.value, "error": own.error, "verdict": result.verdict}
+
+
+def work(
+    folder: Run,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but what is left.")] = False,
+) -> None:
+    """Sample what nobody else samples, in a folder that several machines share; then: crossfade resume FOLDER."""
+    from crossfade.methods.progress import chosen
+    from crossfade.runs.leases import Leases, WorkDone, working
+
+    command, given = _remembered(folder)
+    say = chosen(not quiet)
+    try:
+        with working(Leases(folder, say)):
+            _so_far(command, given)
+    except WorkDone as done:
+        say("")
+        console().print(f"{done}. The answer so far: crossfade status {folder}; the answer: crossfade resume {folder}")
 
 
 def gather(

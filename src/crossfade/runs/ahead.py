@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from crossfade.runs.chunks import Warn
+from crossfade.runs.leases import DONE, Leases, WorkDone, leases
 from crossfade.runs.workers import Task, worked
 from crossfade.sampling.kept import Arrays, Memory, keeper, keeping
 from crossfade.types import CrossfadeError
@@ -19,6 +20,8 @@ from crossfade.types import CrossfadeError
 @contextmanager
 def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
     """What tasks sample on the workers of a Dask client is found inside this context, and kept if that is asked for."""
+    if (own := leases()) is not None:
+        _share(own, tasks)
     if client is None:
         yield
         return
@@ -31,6 +34,20 @@ def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
         say(f"{name} is sampled, {i + 1} of {len(jobs)}")
     with keeping(found):
         yield
+
+
+def _share(own: Leases, tasks: list[Task]) -> None:
+    """Do what nobody works on; what is made is kept by the run's folder."""
+    for name, function, args in tasks:
+        with own.held(name) as ours:
+            if ours:
+                own.say(f"sampling {name}")
+                with suppress(CrossfadeError):  # said again by the run itself
+                    function(*args)
+    states = [own.state(name) for name, *_ in tasks]
+    raise WorkDone(
+        f"{states.count(DONE)} of {len(tasks)} tasks are done, {states.count('taken')} are worked on elsewhere"
+    )
 
 
 def _segments(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Arrays]:
