@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "calibration": {"types", "methods", "bridges", "api", "many"},
     "ranking": ENGINE | {"methods", "runs", "bridges", "many"},
     "doctor": ENGINE | {"methods", "api"},
-    "papers": ENGINE | {"data", "worlds", "methods", "api"},
+    "papers": ENGINE | {"data", "worlds", "methods", "runs", "api"},
     "app": ENGINE
     | {"data", "worlds", "bridges", "methods", "runs", "api", "many", "calibration", "ranking", "doctor", "papers"},
 }

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas
+
+from crossfade.runs.workers import Task, cluster, worked
 
 Rows = list[dict[str, Any]]
 
@@ -73,34 +73,18 @@ def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str
     n_kept = len(jobs) - len(waiting)
     if n_kept:
         say(f"{n_kept} of {len(jobs)} jobs are done already")
-    for i, name in enumerate(_finished(waiting, folder, workers), start=n_kept + 1):
-        say(f"{i} of {len(jobs)}: {name}")
+    tasks: list[Task] = [(job.file_name, _work, (job, folder)) for job in waiting]
+    with cluster(min(workers, len(tasks)) if min(workers, len(tasks)) > 1 else None) as client:
+        for i, (_, name) in enumerate(worked(client, tasks), start=n_kept + 1):
+            say(f"{i} of {len(jobs)}: {name}")
     tables = [pandas.read_csv(folder / job.file_name) for job in jobs]
     return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
 
 
-def _finished(jobs: list[Job], folder: Path, workers: int) -> Iterator[str]:
-    if workers <= 1 or len(jobs) <= 1:
-        for job in jobs:
-            _work(job, folder)
-            yield job.name
-        return
-    # Spawned, since JAX has threads of its own and must not be forked.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=spawn) as pool:
-        running = {pool.submit(_work, job, folder): job.name for job in jobs}
-        try:
-            for future in as_completed(running):
-                future.result()
-                yield running[future]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _work(job: Job, folder: Path) -> None:
+def _work(job: Job, folder: Path) -> str:
     """Run a job and keep its rows: first under another name, so that a killed job leaves no half a file."""
     table = pandas.DataFrame(job.run())
     side = folder / f".{job.file_name}.{os.getpid()}"
     table.to_csv(side, index=False)
     side.replace(folder / job.file_name)
+    return job.name

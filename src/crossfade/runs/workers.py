@@ -52,7 +52,7 @@ def _called(packed: bytes) -> Any:
 
 
 @contextmanager
-def cluster(n_workers: int | None, scheduler: str | None, scheduler_file: str | None) -> Iterator[Any]:
+def cluster(n_workers: int | None, scheduler: str | None = None, scheduler_file: str | None = None) -> Iterator[Any]:
     """A client of so many local processes, or of a scheduler that runs already; None if nothing is asked for."""
     if n_workers is None and scheduler is None and scheduler_file is None:
         yield None
