@@ -70,6 +70,7 @@ def test_rows_are_made_by_workers(client, tmp_path):
     assert (tmp_path / "rows.csv").is_file()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced():
     def slow_square(x):
         time.sleep(1.0)
@@ -85,6 +86,7 @@ def test_a_worker_that_dies_is_replaced():
     assert sorted(square for _, square in rest.values()) == sorted({0, 1, 4, 9, 16, 25} - {int(first[5:]) ** 2})
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_runs_already(tmp_path):
     """Started as on a cluster: a scheduler and a worker of its own, found by the scheduler's file."""
     file = tmp_path / "scheduler.json"
