@@ -117,3 +117,16 @@ def test_what_cannot_be_done_is_said(tmp_path):
     lock = (crossfade, __import__("threading").Lock())
     with pytest.raises(CrossfadeError, match="here cannot be sent to a worker"):
         list(worked(object(), [("here", print, lock)]))
+
+
+@pytest.mark.slow
+def test_over_tcp_with_tls():
+    """Credentials are made for the occasion; a client without them is not let in."""
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, security=True, dashboard_address=":0") as own:
+        assert own.scheduler_address.startswith("tls://127.0.0.1")
+        with Client(own) as safe:
+            assert bits(compare(*pair(), **ASKED, client=safe)) == bits(compare(*pair(), **ASKED))
+        with pytest.raises(CrossfadeError, match="does not answer"), cluster(None, own.scheduler_address):
+            pass

@@ -64,7 +64,7 @@ def cluster(n_workers: int | None, scheduler: str | None = None, scheduler_file:
     if scheduler is not None or scheduler_file is not None:
         try:
             client = Client(scheduler, scheduler_file=scheduler_file, timeout=30)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:  # a scheduler with TLS asks for credentials by a TypeError
             raise CrossfadeError(f"the scheduler {scheduler or scheduler_file} does not answer ({error})") from None
         with client:
             yield client
