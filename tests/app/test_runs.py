@@ -58,6 +58,7 @@ def test_status_samples_nothing_and_says_what_there_is(first, folder):
     assert not list(folder.glob("*.npz"))
 
 
+@pytest.mark.slow
 def test_extended(folder):
     further = run("extend", folder, "--target-se", 0.02)
     assert further.exit_code == 0, further.output
@@ -95,6 +96,7 @@ def test_what_is_no_run_is_said(tmp_path, table):
     )
 
 
+@pytest.mark.slow
 def test_rankings_are_kept_too(table, tmp_path):
     asked = ("rank", table, *FORMULAS, "y ~ bmi", *CHAINS, "--dir", tmp_path / "run")
     first = run(*asked)

@@ -118,6 +118,7 @@ def test_another_run_is_refused_and_told_apart(tmp_path):
         compare(*pair(), **ASKED, directory=tmp_path)
 
 
+@pytest.mark.slow
 def test_folders_of_one_run_are_joined_by_copying(plain, counted, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks_module, "BYTES", 2**16)
     compare(*pair(), **ASKED, directory=tmp_path / "whole")
@@ -150,6 +151,7 @@ def test_a_disk_that_is_full_is_said_and_loses_nothing(plain, counted, tmp_path,
     assert len(counted) - n < n + 40
 
 
+@pytest.mark.slow
 def test_an_evidence_is_kept_too(counted, tmp_path):
     first = evidence(model(), target_se=0.02, n_chains=16, progress=False, directory=tmp_path)
     n = len(counted)

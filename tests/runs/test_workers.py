@@ -55,6 +55,7 @@ def test_a_comparison_has_the_bits_of_one_process(client, tmp_path):
     assert bits(compare(*pair(), **ASKED, directory=tmp_path)) == bits(plain)  # what they made is kept
 
 
+@pytest.mark.slow
 def test_a_ranking_has_the_bits_of_one_process(client):
     models = dict(zip("ab", pair(), strict=True))
     plain, there = rank(models, **ASKED), rank(models, **ASKED, client=client)

@@ -18,6 +18,7 @@ from crossfade.types import Array
 PIECE = 128  # points at which values and gradients are taken at once
 STEP_SIZE = 0.05  # of the spread of a coordinate, over which steps are looked for
 FEWEST_STEPS = 0.04  # of such moves, that must cross one
+N_MOVES = 512  # such moves: with a hundred, chance would hide a step that one in twelve crosses
 CHUNK = 1600  # points that are evaluated at once: one compiled shape
 
 
@@ -87,7 +88,7 @@ def steps(density: Density, u: np.ndarray, columns: np.ndarray) -> np.ndarray:
     Between draws u [chain, draw, size] and points a twentieth of a spread beside them.
     """
     flat = u.reshape(-1, u.shape[2])
-    here = flat[np.random.default_rng(0).integers(len(flat), size=PIECE // 2)]
+    here = flat[np.random.default_rng(0).integers(len(flat), size=N_MOVES)]
     found = []
     for column in columns:
         there = here.copy()
