@@ -12,7 +12,7 @@ from crossfade.methods.progress import Say, duration
 from crossfade.methods.run import Run
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
-from crossfade.sampling.kept import is_kept
+from crossfade.sampling.kept import keeper
 from crossfade.types import CrossfadeError
 
 REFITS = 5.0  # times a first look at the error, that the last one takes
@@ -39,7 +39,7 @@ def drive(run: Run, say: Say, began: float | None = None) -> Run:
             break
         pace = pace.after(run, later, time.perf_counter() - before)
         # what is kept is not cut to what time allows: a run that goes on later makes the same steps
-        run = later if is_kept() else later._replace(room=pace.room)
+        run = later if keeper() is not None else later._replace(room=pace.room)
     say("")
     return run
 

@@ -25,7 +25,8 @@ def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
     if client is None:
         yield
         return
-    found = keeper() or Memory()
+    kept = keeper()
+    found = Memory() if kept is None else kept
     say(f"sampling {', '.join(name for name, *_ in tasks)} on {len(client.scheduler_info()['workers'])} workers")
     jobs: list[Task] = [(name, _segments, (function, args)) for name, function, args in tasks]
     for i, (name, segments) in enumerate(worked(client, jobs)):

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from threading import Event, Thread
 
+from crossfade.runs.chunks import write_whole
 from crossfade.types import CrossfadeError
 
 EXPIRES = 60.0  # seconds without a touch, after which a lease may be taken over
@@ -61,7 +62,7 @@ class Leases:
         touching.start()
         try:
             yield True
-            self._write(path, task, DONE)
+            write_whole(path, json.dumps(self._said(task, DONE)).encode())
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -86,11 +87,6 @@ class Leases:
 
     def _said(self, task: str, state: str) -> dict[str, str]:
         return {"task": task, "state": state, "by": f"{socket.gethostname()} {os.getpid()}"}
-
-    def _write(self, path: Path, task: str, state: str) -> None:
-        other = path.with_suffix(f".{os.getpid()}.unfinished")
-        other.write_text(json.dumps(self._said(task, state)), encoding="utf-8")
-        other.replace(path)
 
     def _touch(self, path: Path, stop: Event) -> None:
         while not stop.wait(self.expires / 4):

@@ -53,10 +53,6 @@ def keeper() -> Keeper | None:
     return _keeper.get()
 
 
-def is_kept() -> bool:
-    return _keeper.get() is not None
-
-
 def found_or_made(made_from: Any, make: Callable[[], Arrays]) -> Arrays:
     """What `make` gives, from the keeper if it has been made of the same before."""
     keeper = _keeper.get()
