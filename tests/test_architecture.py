@@ -43,6 +43,7 @@ EXTRAS = {
     "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "scales", "supports", "simulate")},
     "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
     "dask": {"crossfade.runs.workers"},
+    "store": {"crossfade.runs.remote"},
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 
 import crossfade
 from crossfade import compare, compare_many, from_formulas
+from crossfade import many as many_module
 from crossfade.app.cli import app
-from crossfade.many import JOURNAL
+from crossfade.many import UNFINISHED
+from crossfade.runs import chunks as chunks_module
+from crossfade.runs.chunks import Chunks
 from crossfade.types import CrossfadeError
 
 RANDOM = np.random.default_rng(3)
@@ -128,36 +131,45 @@ def test_parquet_or_what_is_missing(tmp_path):
         assert len(pandas.read_parquet(out)) == len(TABLES)
 
 
-def test_finished_rows_are_taken_from_the_journal(tmp_path, monkeypatch):
-    out = tmp_path / "table.csv"
-    whole = compare_many(*FORMULAS, TABLES)
-    journal = out.with_name(out.name + JOURNAL)
-    monkeypatch.setattr("crossfade.many.Many.save", stop := lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        compare_many(*FORMULAS, TABLES, out=out)
-    monkeypatch.undo()
-    assert stop and len(journal.read_text().splitlines()) == 1 + len(TABLES)
-    lines = journal.read_text().splitlines(keepends=True)
-    kept = json.loads(lines[1])
-    kept["row"]["reason"] = "from the journal"
-    journal.write_text("".join([lines[0], json.dumps(kept) + "\n", lines[2], lines[3][:20]]))  # the third is cut off
-    again = compare_many(*FORMULAS, TABLES, out=out)
-    assert again.rows[0]["reason"] == "from the journal" and not journal.exists()
-    for before, after in zip(whole.rows[1:], again.rows[1:], strict=True):
-        assert before["log_bayes_factor"] == after["log_bayes_factor"]
-
-
-def test_a_journal_of_other_settings_or_other_data_is_not_taken(tmp_path, monkeypatch):
-    out = tmp_path / "table.csv"
+def stopped_before_the_table(out, monkeypatch):
+    """All rows are made, a chunk each, and the process ends before it writes the table."""
     with monkeypatch.context() as patch:
+        patch.setattr(chunks_module, "SECONDS", 0.0)
         patch.setattr("crossfade.many.Many.save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             compare_many(*FORMULAS, TABLES, out=out)
-    with pytest.raises(CrossfadeError, match="rows of another comparison"):
+    return out.with_name(out.name + UNFINISHED)
+
+
+def test_finished_rows_are_not_made_again(tmp_path, monkeypatch):
+    out, whole, made = tmp_path / "table.csv", compare_many(*FORMULAS, TABLES), []
+    folder = stopped_before_the_table(out, monkeypatch)
+    every = sorted(folder.glob("*.npz"))
+    assert len(every) == len(TABLES)
+    every[1].write_bytes(every[1].read_bytes()[:-7])  # one is cut off
+    own = many_module._row
+    monkeypatch.setattr(many_module, "_row", lambda *args: made.append(args[0]) or own(*args))
+    again = compare_many(*FORMULAS, TABLES, out=out)
+    assert len(made) == 1 and not folder.exists() and out.is_file()
+    for before, after in zip(whole.rows, again.rows, strict=True):
+        assert before["log_bayes_factor"] == after["log_bayes_factor"]
+
+
+def test_rows_of_other_settings_or_other_data_are_not_taken(tmp_path, monkeypatch):
+    out = tmp_path / "table.csv"
+    stopped_before_the_table(out, monkeypatch)
+    with pytest.raises(CrossfadeError, match="holds another run: seed was 0 and is 1"):
         compare_many(*FORMULAS, TABLES, out=out, seed=1)
     changed = {**TABLES, "a": TABLES["a"].assign(y=TABLES["a"]["y"] * np.linspace(0.5, 2, 30))}
     found = compare_many(*FORMULAS, changed, out=out)
     assert found.table.loc["a", "log_bayes_factor"] == pytest.approx(exact(changed["a"]), abs=1e-10)
+
+
+def test_a_directory_stays_and_is_found_again(tmp_path, monkeypatch):
+    first = compare_many(*FORMULAS, TABLES, directory=tmp_path / "run")
+    monkeypatch.setattr(many_module, "_row", None)  # nothing is made any more
+    assert compare_many(*FORMULAS, TABLES, directory=tmp_path / "run", out=tmp_path / "a.csv").rows == first.rows
+    assert (tmp_path / "run").is_dir() and (tmp_path / "a.csv").is_file()
 
 
 def command(folder, *options):
@@ -184,19 +196,21 @@ def test_a_killed_job_goes_on_where_it_stopped(tmp_path):
     rows["y"] = np.round(np.exp(rows["y"] / 3))
     rows.to_csv(tmp_path / "genes.csv", index=False)
     out = tmp_path / "table.jsonl"
-    words = [sys.executable, "-m", "crossfade.app.cli", "compare", "genes.csv", *FORMULAS, "--family", "poisson"]
+    code = "from crossfade.runs import chunks; chunks.SECONDS = 0.2; from crossfade.app.cli import main; main()"
+    words = [sys.executable, "-c", code, "compare", "genes.csv", *FORMULAS, "--family", "poisson"]
     words += ["--by", "gene", "--out", out.name, "--quiet"]
-    journal = out.with_name(out.name + JOURNAL)
+    folder = out.with_name(out.name + UNFINISHED)
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL)
     for _ in range(2400):
-        if journal.is_file() and len(journal.read_text().splitlines()) > 10:
+        if len(list(folder.glob("*.npz"))) > 2:
             break
         time.sleep(0.05)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    kept = [json.loads(line)["row"] for line in journal.read_text().splitlines()[1:-1]]
-    assert 9 <= len(kept) < 60 and not out.exists()
+    chunks = Chunks(folder, print)
+    kept = [row for name in chunks.where for row in json.loads(chunks.find(name)["json"].tobytes())]
+    assert 3 <= len(kept) < 60 and not out.exists()
     subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     final = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["name"] for row in final] == [f"g{i}" for i in range(60)]
-    assert final[: len(kept)] == kept  # to the second that they took
+    assert all(row in final for row in kept)  # to the second that they took

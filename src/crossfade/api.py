@@ -84,7 +84,7 @@ def compare(
     check_common(seed, log_prior_odds, n_chains)
     if method != AUTO:
         row_of(method)
-        _refuse(method, target_se=target_se, budget=budget, draws=draws, directory=directory, client=client)
+        _refuse(method, target_se=target_se, budget=budget, draws=draws, client=client)
     else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
     if route not in ROUTES:
@@ -120,8 +120,10 @@ def compare(
         if why:
             result.about["notes"].append(f"chains were run, because {why}")
     else:
-        settings = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
-        result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
+        settings = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed, "share": share}
+        plan = {**settings, "method": row_of(method)[1], "kernel": getattr(kernel, "__qualname__", kernel)}
+        with in_directory(directory, {"M1": j1, "M2": j2}, plan, chosen(progress)):
+            result = by_table(j1, j2, method, kernel=kernel, **settings)
     return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
 
 

@@ -169,8 +169,8 @@ def calibrate(
 
         return compare(*(make(data) for make in makes), seed=own, target_se=target_se, progress=False, **settings)
 
-    what = f"calibrate | {seed} | {n_sets} | {prior} | {target_se} | {sorted(settings.items())!r}"
-    rows = table_of(sets, one, what, out, seed, chosen(progress)).rows
+    plan = {"calibrate": n_sets, "seed": seed, "prior": prior, "target_se": target_se, **settings}
+    rows = table_of(sets, one, plan, out, None, seed, chosen(progress)).rows
     answered = np.array([row["log_bayes_factor"] is not None for row in rows])
     if answered.sum() < FEWEST:
         reason = next(row["reason"] for row in rows if row["log_bayes_factor"] is None)

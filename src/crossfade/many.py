@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +17,9 @@ import numpy as np
 
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
-from crossfade.runs.workers import Task, worked
+from crossfade.runs.plan import in_directory, is_looking
+from crossfade.runs.rows import Rows, rows_of
+from crossfade.runs.workers import Task
 from crossfade.types import DO_NOT_USE, CrossfadeError, Result
 
 if TYPE_CHECKING:
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 FAILED = "failed"
 COLUMNS = ("name", "log_bayes_factor", "error", "probability", "verdict", "reason", "seed", "seconds")
 ENDINGS = (".csv", ".jsonl", ".parquet")
-JOURNAL = ".unfinished.jsonl"
+UNFINISHED = ".unfinished"  # after the name of a table: the folder of its rows until it is written
 
 
 class Many(NamedTuple):
@@ -74,6 +78,7 @@ def compare_many(
     data_sets: Mapping[Any, Any] | Iterable[Any],
     *,
     out: str | Path | None = None,
+    directory: str | Path | None = None,
     seed: int = 0,
     client: Any = None,
     progress: bool | Say = True,
@@ -86,7 +91,8 @@ def compare_many(
     `scaling`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's random numbers
     depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop the rest.
     With a Dask `client` its workers make the rows.
-    With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on.
+    With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on. They
+    are kept in `directory`, which stays, or else in a folder beside the table, which goes when the table is written.
     """
     named = data_sets.items() if isinstance(data_sets, Mapping) else enumerate(data_sets)
     if isinstance(m1, str) and isinstance(m2, str):
@@ -95,46 +101,49 @@ def compare_many(
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    return table_of(named, one, f"{what} | {seed} | {sorted(settings.items())!r}", out, seed, chosen(progress), client)
+    plan = {"models": what, "seed": seed, **settings}
+    return table_of(named, one, plan, out, directory, seed, chosen(progress), client)
 
 
 def table_of(
     named: Iterable[tuple[Any, Any]],
     one: Compare,
-    what: str,
+    plan: Mapping[str, Any],
     out: str | Path | None,
+    directory: str | Path | None,
     seed: int,
     say: Say,
     client: Any = None,
 ) -> Many:
-    """A row per data set; those that are finished in the journal of `out` are taken from there."""
-    journal = None if out is None else Journal(checked_out(out), what)
+    """A row per data set; those that are kept are not made again."""
     sets = [(str(name), data) for name, data in named]
     if len({name for name, _ in sets}) != len(sets):
         twice = next(name for name, count in Counter(name for name, _ in sets).items() if count > 1)
         raise CrossfadeError(f"two data sets are called {twice!r}: give each a name of its own")
-    digests = {name: _digest(data) if journal else "" for name, data in sets}
-    done = {} if journal is None else journal.done
-    rows = {name: done[name, digests[name]] for name, _ in sets if (name, digests[name]) in done}
-    tasks: list[Task] = [
-        (name, _row, (name, data, one, seed_of(seed, name))) for name, data in sets if name not in rows
-    ]
-    began = time.perf_counter()
-    for i, (name, row) in enumerate(worked(client, tasks)):
-        rows[name] = row
-        if journal:
-            journal.add(row, digests[name])
-        left = (time.perf_counter() - began) / (i + 1) * (len(sets) - len(rows))
-        say(f"{len(rows):,} of {len(sets):,} data sets | {name}: {_said(row)} | about {duration(left)} left")
+    beside = None if out is None else checked_out(out).with_name(Path(out).name + UNFINISHED)
+    folder = beside if directory is None else directory
+    digests = {name: _digest(data) if folder is not None else "" for name, data in sets}
+    tasks: list[Task] = [(name, _row, (name, data, one, seed_of(seed, name))) for name, data in sets]
+    rows: dict[str, dict[str, Any]] = {}
+    began, n_made = time.perf_counter(), 0
+    with in_directory(folder, {}, plan, say):
+        for name, (row,), kept in rows_of(tasks, digests, client, say):
+            rows[name] = row
+            n_made += not kept
+            left = (time.perf_counter() - began) / max(n_made, 1) * (len(sets) - len(rows))
+            if not kept:
+                done = f"{len(rows):,} of {len(sets):,} data sets"
+                say(f"{done} | {name}: {_said(row)} | about {duration(left)} left")
     say("")
-    found = Many(tuple(rows[name] for name, _ in sets))
-    if out is not None and journal is not None:
+    found = Many(tuple(rows[name] for name, _ in sets if name in rows))
+    if out is not None and not is_looking():
         found.save(out)
-        journal.remove()
+        if directory is None and beside is not None:
+            shutil.rmtree(beside)
     return found
 
 
-def _row(name: str, data: Any, one: Compare, seed: int) -> dict[str, Any]:
+def _row(name: str, data: Any, one: Compare, seed: int) -> Rows:
     began = time.perf_counter()
     row: dict[str, Any] = dict.fromkeys(COLUMNS, None) | {"name": name, "seed": seed}
     try:
@@ -147,7 +156,7 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> dict[str, Any]:
         if result.verdict != DO_NOT_USE:
             answer = result.log_bayes_factor
             row |= {"log_bayes_factor": answer.value, "error": answer.error, "probability": result.probability}
-    return row | {"seconds": round(time.perf_counter() - began, 3)}
+    return [row | {"seconds": round(time.perf_counter() - began, 3)}]
 
 
 def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Compare:
@@ -179,7 +188,12 @@ def _by_functions(m1: Callable[..., Any], m2: Callable[..., Any], settings: dict
 
 
 def _called(function: Any) -> str:
-    return getattr(function, "__qualname__", type(function).__name__)
+    """The name of a function and a digest of its text: rows of another model are not taken for its own."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    try:
+        return f"{name} ({hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:8]})"
+    except (OSError, TypeError):  # there is no text: written on a prompt, or an object that can be called
+        return str(name)
 
 
 def _said(row: dict[str, Any]) -> str:
@@ -225,40 +239,3 @@ def checked_out(path: str | Path) -> Path:
     if not path.parent.is_dir():
         raise CrossfadeError(f"the folder {path.parent} does not exist: create it, or write the table elsewhere")
     return path
-
-
-class Journal:
-    """Finished rows beside the table to be, a line each; a line that was cut off is not there."""
-
-    def __init__(self, out: Path, what: str):
-        self.path = out.with_name(out.name + JOURNAL)
-        self.done: dict[tuple[str, str], dict[str, Any]] = {}
-        head = json.dumps({"what": what})
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
-        if lines:
-            if lines[0] != head:
-                raise CrossfadeError(
-                    f"{self.path} holds rows of another comparison (models, seed or settings differ): remove it, or "
-                    "write the table elsewhere"
-                )
-            for line in lines[1:]:
-                try:
-                    kept = json.loads(line)
-                except json.JSONDecodeError:  # the last one, cut off
-                    continue
-                self.done[kept["row"]["name"], kept["digest"]] = kept["row"]
-            self._write("")  # ends a line that was cut off; rows that are there are never written again
-        else:
-            self._write(head)
-
-    def add(self, row: dict[str, Any], digest: str) -> None:
-        self._write(json.dumps({"row": row, "digest": digest}, default=float))
-
-    def _write(self, line: str) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)

@@ -91,9 +91,61 @@ def test_what_is_no_run_is_said(tmp_path, table):
     assert "holds no run of the command line" in words(run("resume", tmp_path).output)
     (tmp_path / "command.json").write_text("[]")
     assert "cannot be read" in words(run("status", tmp_path).output)
-    assert "--dir is for one comparison" in words(
-        run("compare", table, *FORMULAS, "--by", "npreg", "--dir", tmp_path).output
+
+
+@pytest.fixture
+def groups(tmp_path):
+    load("pima").head(120).assign(site=[f"site {i % 3}" for i in range(120)]).to_csv(
+        tmp_path / "sites.csv", index=False
     )
+    return ("compare", tmp_path / "sites.csv", *FORMULAS, "--family", "logistic", "--by", "site", "--quiet")
+
+
+def test_groups_are_kept_looked_at_and_gone_on_with(groups, tmp_path):
+    folder = tmp_path / "run"
+    assert run(*groups, "--dir", folder, "--plan").exit_code == 0
+    assert "has been sampled yet" in words(run("status", folder).output)
+    first = run(*groups, "--dir", folder, "--out", tmp_path / "a.csv")
+    assert first.exit_code == 0, first.output
+    assert "3 of 3 groups are done: 3 trustworthy" in words(run("status", folder).output)
+    again = run("resume", folder)
+    assert again.output == first.output
+    assert json.loads(run("status", folder, "--json").output)["done"] == 3
+    refused = run(*groups, "--dir", folder, "--seed", 3)
+    assert refused.exit_code == 2 and "seed was 0 and is 3" in words(refused.output)
+
+
+def test_array_jobs_share_groups(groups, tmp_path):
+    folder = tmp_path / "run"
+    run(*groups, "--dir", folder, "--plan")
+    assert "3 of 3 tasks are done" in words(run("work", folder, "--quiet").output)
+    assert "3 of 3 groups are done" in words(run("status", folder).output)
+    assert answers(run("resume", folder)) == answers(run(*groups))
+
+
+def answers(page):
+    return [line for line in page.output.splitlines() if line.startswith("site")]
+
+
+def test_a_run_in_an_object_store(first, tmp_path):
+    """fsspec's store in memory stands for any other: the same calls, no file of this machine."""
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for path in first[0].iterdir():
+        store.pipe_file(f"/bucket/run/{path.name}", path.read_bytes())
+    try:
+        here, there = (json.loads(run("status", own, "--json").output) for own in (first[0], "memory://bucket/run"))
+        assert here == there and here["error"] <= 0.05
+        n = here["chunks"]
+        assert f"{n} chunks added" in words(run("gather", tmp_path / "run", "memory://bucket/run").output)
+        assert answer(run("resume", tmp_path / "run")) == answer(first[1])
+        assert f"{n} chunks added" in words(run("gather", "memory://bucket/copy", first[0]).output)
+        assert len(store.glob("/bucket/copy/*.npz")) == n and store.exists("/bucket/copy/command.json")
+        assert "holds no run" in words(run("gather", tmp_path / "b", "memory://bucket/none").output)
+        assert "cannot be reached" in words(run("status", "nowhere://bucket/run").output)
+    finally:
+        store.rm("/bucket", recursive=True)
 
 
 @pytest.mark.slow

@@ -70,19 +70,9 @@ def half(n):
     return [{"n": n, "half": n / 2}]
 
 
-def test_a_killed_job_leaves_nothing_that_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs.pandas.DataFrame, "to_csv", lambda self, path, index: path.write_text("n,ha"))
-    monkeypatch.setattr(jobs.Path, "replace", lambda self, target: (_ for _ in ()).throw(KeyboardInterrupt))
-    job = Job("half-7", f"{__name__}:half", {"n": 7})
-    with pytest.raises(KeyboardInterrupt):
-        run_jobs([job], tmp_path, say=lambda text: None)
-    monkeypatch.undo()
-    assert run_jobs([job], tmp_path, say=lambda text: None)["half"].tolist() == [3.5]
-
-
 def test_other_arguments_are_another_job():
     one, two = (Job("half", f"{__name__}:half", {"n": n}) for n in (1, 2))
-    assert one.file_name != two.file_name and one.file_name == Job("half", f"{__name__}:half", {"n": 1}).file_name
+    assert one.made_from != two.made_from and one.made_from == Job("half", f"{__name__}:half", {"n": 1}).made_from
 
 
 def test_a_change_of_the_code_behind_a_job_is_another_job(tmp_path, monkeypatch):
@@ -106,15 +96,15 @@ def test_a_change_of_the_code_behind_a_job_is_another_job(tmp_path, monkeypatch)
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
 
-    def file_name():
+    def made_from():
         jobs.code.cache_clear()
-        return Job("a", "neighbours.mine:run", {}).file_name
+        return Job("a", "neighbours.mine:run", {}).made_from
 
     moved = set()
     for name, text in files.items():
-        before = file_name()
+        before = made_from()
         (tmp_path / name).write_text(text + "# changed\n")
-        moved |= {name} if file_name() != before else set()
+        moved |= {name} if made_from() != before else set()
     jobs.code.cache_clear()
     idle = {"neighbours/__init__.py", "neighbours/charts.py", "neighbours/other.py"}
     assert moved == set(files) - idle

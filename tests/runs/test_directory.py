@@ -16,8 +16,9 @@ import pytest
 from crossfade import Model, compare, evidence
 from crossfade.runs import chunks as chunks_module
 from crossfade.runs.chunks import DAMAGED, Chunks
-from crossfade.sampling import hmc
+from crossfade.sampling import anneal, hmc
 from crossfade.types import CrossfadeError
+from crossfade.worlds import linear
 
 Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
 ASKED = {"target_se": 0.02, "seed": 4, "route": "path", "progress": False, "n_chains": 16}
@@ -151,6 +152,63 @@ def test_a_disk_that_is_full_is_said_and_loses_nothing(plain, counted, tmp_path,
     assert len(counted) - n < n + 40
 
 
+LIMITED = """
+import resource, signal, sys
+sys.path[:0] = {path!r}
+from runs.test_directory import ASKED, compare, pair
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))  # bytes that a file may have
+try:
+    compare(*pair(), **ASKED, directory={folder!r})
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_quota_of_the_system_is_said(tmp_path):
+    code = LIMITED.format(path=[str(Path(__file__).parents[1])], folder=str(tmp_path / "run"))
+    said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "CrossfadeError" in said and "cannot be written to (File too large)" in said and "resume" in said
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["plan.json"]
+
+
+@pytest.mark.slow
+def test_a_real_disk_that_is_full(plain, tmp_path):
+    """A file system of 200 kB in memory; when it is larger the run goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(disk)], check=True)  # needs root
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chunks_module, "BYTES", 2**16)
+            with pytest.raises(CrossfadeError, match=r"No space left.*resume"):
+                compare(*pair(), **ASKED, directory=disk / "run")
+        kept = list((disk / "run").glob("*.npz"))
+        assert kept and not list((disk / "run").glob(".*unfinished"))
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        assert bits(compare(*pair(), **ASKED, directory=disk / "run")) == bits(plain)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.slow
+def test_a_folder_that_may_not_be_written_to(plain, tmp_path):
+    """A file system that is mounted read-only, since no permission keeps root out: the answer is there all the same."""
+    compare(*pair(), **ASKED, directory=tmp_path / "run")
+    where = tmp_path / "mounted"
+    where.mkdir()
+    subprocess.run(["mount", "--bind", str(tmp_path / "run"), str(where)], check=True)  # needs root
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(where)], check=True)
+        assert bits(compare(*pair(), **ASKED, directory=where)) == bits(plain)
+        with pytest.raises(CrossfadeError, match="cannot be written to"):
+            compare(*pair(), **{**ASKED, "target_se": 0.005}, directory=where)
+        with pytest.raises(CrossfadeError, match="cannot be made"):
+            compare(*pair(), **ASKED, directory=where / "inside")
+    finally:
+        subprocess.run(["umount", str(where)], check=True)
+
+
 @pytest.mark.slow
 def test_an_evidence_is_kept_too(counted, tmp_path):
     first = evidence(model(), target_se=0.02, n_chains=16, progress=False, directory=tmp_path)
@@ -159,9 +217,34 @@ def test_an_evidence_is_kept_too(counted, tmp_path):
     assert bits(first) == bits(again) and len(counted) == n
 
 
-def test_the_methods_of_the_table_have_no_folder(tmp_path):
-    with pytest.raises(CrossfadeError, match="directory= is for"):
-        compare(*pair(), method="NETI-DIFF", directory=tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["NETI", "NETI-DIFF"])
+def test_the_methods_of_the_table_are_kept_too(tmp_path, monkeypatch, method):
+    """Cut off in the middle, the run goes on with the segments that there are."""
+    monkeypatch.setattr(anneal, "_segment_length", lambda *_: 250)
+    models = linear.radiata()  # the same ones, so that they compile once
+    asked = {"method": method, "n_iter": 1_000, "n_chains": 4, "seed": 1, "progress": False}
+    plain, made, own = compare(*models, **asked), [], anneal._segment
+    monkeypatch.setattr(anneal, "_segment", lambda *args: made.append(1) or own(*args))
+    left = [3]
+
+    def killed(*args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("killed")
+        return own(*args)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="killed"):
+        patch.setattr(anneal, "_segment", killed)
+        compare(*models, **asked, directory=tmp_path)
+    assert bits(compare(*models, **asked, directory=tmp_path)) == bits(plain)
+    n = len(made)
+    assert bits(compare(*models, **asked, directory=tmp_path)) == bits(plain) and len(made) == n
+    del made[:]
+    compare(*models, **asked)
+    assert n == len(made) - 3
+    with pytest.raises(CrossfadeError, match="n_iter was 1000 and is 3000"):
+        compare(*models, **{**asked, "n_iter": 3_000}, directory=tmp_path)
 
 
 def test_names_and_arrays_come_back(tmp_path):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_a_worker_that_dies_is_replaced():
 
     with cluster(2, None, None) as own:
         tasks = [(f"task {k}", slow_square, (k,)) for k in range(6)]
-        found = worked(own, tasks)
+        found = worked(own, tasks, print)
         first, (victim, _) = next(found)
         os.kill(victim, signal.SIGKILL)
         rest = dict(found)
@@ -87,15 +88,25 @@ def test_a_worker_that_dies_is_replaced():
     assert sorted(square for _, square in rest.values()) == sorted({0, 1, 4, 9, 16, 25} - {int(first[5:]) ** 2})
 
 
+@contextmanager
+def started(folder):
+    """As on a cluster: a scheduler and a worker, processes of their own; the scheduler and its file."""
+    file, quiet = folder / "scheduler.json", {"stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--port", "0"]
+    scheduler = subprocess.Popen([*command, "--no-dashboard", "--host", "127.0.0.1"], **quiet)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
+    worker = subprocess.Popen([*command, "--no-dashboard", "--no-nanny"], **quiet)
+    try:
+        yield scheduler, file
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.slow
 def test_a_scheduler_that_runs_already(tmp_path):
-    """Started as on a cluster: a scheduler and a worker of its own, found by the scheduler's file."""
-    file = tmp_path / "scheduler.json"
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--port", "0"]
-    scheduler = subprocess.Popen([*command, "--no-dashboard", "--host", "127.0.0.1"], stderr=subprocess.DEVNULL)
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
-    worker = subprocess.Popen([*command, "--no-dashboard", "--no-nanny"], stderr=subprocess.DEVNULL)
-    try:
+    with started(tmp_path) as (_, file):
         load("radiata").to_csv(tmp_path / "radiata.csv", index=False)
         asked = ("compare", tmp_path / "radiata.csv", "y ~ x", "y ~ z", "--route", "path", "--n-chains", 8, "--quiet")
         plain = run(*asked)
@@ -103,10 +114,27 @@ def test_a_scheduler_that_runs_already(tmp_path):
         assert plain.exit_code == there.exit_code == 0, there.output
         first, second = (page.output.rpartition("seed 0")[0] for page in (plain, there))  # then come the seconds
         assert first == second and "Bayes factor" in first
-    finally:
-        for process in (worker, scheduler):
-            process.terminate()
-            process.wait()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_not_needed(tmp_path):
+    """Killed when the first of two models is sampled: the rest is done here, to the same bits."""
+    plain, said = compare(*pair(), **ASKED), []
+    with started(tmp_path) as (scheduler, file), cluster(None, None, str(file)) as own:
+
+        def say(line):
+            said.append(line)
+            if line.endswith("1 of 2"):
+                scheduler.kill()
+
+        assert bits(compare(*pair(), **{**ASKED, "progress": say}, client=own)) == bits(plain)
+    assert any("the scheduler is gone" in line for line in said)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_workers_is_named():
+    with cluster(2, None, None) as own, pytest.raises(CrossfadeError, match="deadly was given to several workers"):
+        list(worked(own, [("deadly", os._exit, (1,))], print))
 
 
 def test_what_cannot_be_done_is_said(tmp_path):
@@ -117,7 +145,7 @@ def test_what_cannot_be_done_is_said(tmp_path):
     assert "at least 1" in words(run(*asked, "--workers", 0).output)
     lock = (crossfade, __import__("threading").Lock())
     with pytest.raises(CrossfadeError, match="here cannot be sent to a worker"):
-        list(worked(object(), [("here", print, lock)]))
+        list(worked(object(), [("here", print, lock)], print))
 
 
 @pytest.mark.slow

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from crossfade.app.arguments import formulas, read_csv
+from crossfade.app.compared import PRIORS, client_of
 from crossfade.app.page import Row, Section
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
 
+SETTINGS = ("target_se", "budget", "family", "seed", "scaling", "log_prior_odds", "out", "directory")
 SHOWN = 20  # rows on the page; all are in the table that is written
 
 
-def compared_by(column: str, what: list[str], family: str, priors: tuple[Any, ...], **settings: Any) -> Many:
+def compared_by(given: Mapping[str, Any], progress: bool) -> Many:
     """A table of the groups that the column makes."""
-    data, formula_1, formula_2, prior = formulas(what, *priors)
-    if settings.get("out") is not None:
-        checked_out(settings["out"])
+    groups, formula_1, formula_2, prior = _groups(given)
+    settings: dict[str, Any] = {name: given[name] for name in SETTINGS}
+    settings |= {"route": given["route"]} if given["route"] != "auto" else {}
+    with client_of(given) as client:
+        return compare_many(formula_1, formula_2, groups, prior=prior, client=client, progress=progress, **settings)
+
+
+def so_far(given: Mapping[str, Any]) -> dict[str, Any]:
+    """How many groups are done."""
+    n_groups, found = len(_groups(given)[0]), compared_by(given, progress=False)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
+    said = f"{len(found.rows)} of {n_groups} groups are done" + (f": {counts}" if counts else "")
+    return {"said": said, "groups": n_groups, "done": len(found.rows), "verdicts": found.verdicts}
+
+
+def _groups(given: Mapping[str, Any]) -> tuple[dict[str, Any], str, str, Any]:
+    column = given["by"]
+    data, formula_1, formula_2, prior = formulas(given["what"], *(given[name] for name in PRIORS))
+    if given["out"] is not None:
+        checked_out(given["out"])
     table = read_csv(data)
     if column not in table.columns:
         there = ", ".join(map(str, table.columns))
@@ -26,7 +46,7 @@ def compared_by(column: str, what: list[str], family: str, priors: tuple[Any, ..
     if missing := int(table[column].isna().sum()):
         raise CrossfadeError(f"--by {column}: the column is empty in {missing} rows; fill them or drop these rows")
     groups = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby(column, sort=False)}
-    return compare_many(formula_1, formula_2, groups, family=family, prior=prior, **settings)
+    return groups, formula_1, formula_2, prior
 
 
 def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:

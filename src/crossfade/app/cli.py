@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from crossfade import __version__
-from crossfade.app.compared import client_of, compared, models_of
+from crossfade.app.compared import compared, models_of
 from crossfade.app.options import (
     Family,
     Folder,
@@ -30,9 +30,9 @@ from crossfade.app.options import (
     Workers,
 )
 from crossfade.app.page import of_checkup, of_sensitivity, page
-from crossfade.app.paper import paper
+from crossfade.app.paper import paper, so_far
 from crossfade.app.rank import rank
-from crossfade.app.runs import COMMANDS, check_plan, extend, gather, remember, resume, status, work
+from crossfade.app.runs import COMMANDS, SO_FAR, check_plan, extend, gather, remember, resume, status, work
 from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.app.words import number, with_error
@@ -163,18 +163,15 @@ def compare(
     check_plan(plan, directory)
     from crossfade.app import store
 
-    priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     if by is not None:
-        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot, "dir": directory}
+        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot}
         _refuse_with_by(method=method != "auto", **single)
         from crossfade.app.by import compared_by, of_many
 
-        asked: dict[str, Any] = {"target_se": target_se, "budget": budget, "seed": seed, "scaling": scaling}
-        asked |= {"log_prior_odds": log_prior_odds, "progress": not quiet, "out": out}
-        asked |= {"route": route} if route != "auto" else {}
-        with client_of(given) as client:
-            found = compared_by(by, what, family, priors, **asked, client=client)
-        show(*of_many(found, by, out))
+        if directory is not None:
+            remember(directory, "compare", given)
+        if not plan:
+            show(*of_many(compared_by(given, progress=not quiet), by, out))
         return
     if out is not None:
         store.check_folder(out)
@@ -286,7 +283,8 @@ def estimate(
 
 for command in (rank, resume, status, extend, gather, work, paper):
     app.command()(command)
-COMMANDS |= {"compare": compare, "rank": rank}
+COMMANDS |= {"compare": compare, "rank": rank, "paper": paper}
+SO_FAR["paper"] = so_far
 
 
 def main() -> None:

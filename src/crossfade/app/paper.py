@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from crossfade.app.runs import remember
 from crossfade.app.terminal import console, keep_compiled
 from crossfade.types import CrossfadeError
 
@@ -30,15 +32,50 @@ def paper(
     finished: Annotated[
         bool, typer.Option("--finished", help="Run nothing: tables and figures of the jobs that are done.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = Path("paper-results"),
+    directory: Annotated[
+        Path, typer.Option("--dir", "--out", help="Folder for runs, tables and figures; see crossfade resume, status.")
+    ] = Path("paper-results"),
 ) -> None:
     """Run an experiment of the paper: its tables as CSV, its figures as PNG and SVG."""
+    given = dict(locals())
     if name not in (*NAMES, "all"):
         raise CrossfadeError(f"there is no experiment {name!r}: choose one of {', '.join(NAMES)}, or all")
     if quick and full:
         raise CrossfadeError("give --quick or --full, not both")
-    for each in NAMES if name == "all" else (name,):
-        _run(each, full, repeats, workers, finished, out / ("full" if full else "quick"))
+    if not finished:
+        remember(directory, "paper", given)
+    for each in _experiments(name):
+        _run(each, full, repeats, workers, finished, _folder(directory, full))
+
+
+def so_far(given: Mapping[str, Any]) -> dict[str, Any]:
+    """How many jobs of every experiment are done; array jobs that share the folder do what nobody works on."""
+    from crossfade.papers.jobs import finished_jobs, run_jobs
+    from crossfade.runs.leases import WorkDone, leases
+
+    every = {name: import_module(f"crossfade.papers.{name}") for name in _experiments(given["name"])}
+    jobs_of = {name: experiment.jobs(given["full"], given["repeats"]) for name, experiment in every.items()}
+    folder = _folder(given["directory"], given["full"]) / "jobs"
+    if (own := leases()) is not None:
+        shared = []
+        for name, jobs in jobs_of.items():
+            if not getattr(every[name], "ALONE", False):  # times are measured by who resumes
+                try:
+                    run_jobs(jobs, folder / name, say=own.say)
+                except WorkDone as done:
+                    shared.append(f"{name}: {done}")
+        raise WorkDone("; ".join(shared))
+    n_done = {name: len(finished_jobs(jobs, folder / name)) for name, jobs in jobs_of.items()}
+    said = "\n".join(f"{name}: {n} of {len(jobs_of[name])} jobs are done" for name, n in n_done.items())
+    return {"said": said, "jobs": {name: len(jobs) for name, jobs in jobs_of.items()}, "done": n_done}
+
+
+def _experiments(name: str) -> tuple[str, ...]:
+    return NAMES if name == "all" else (name,)
+
+
+def _folder(directory: Path, full: bool) -> Path:
+    return directory / ("full" if full else "quick")
 
 
 def _run(name: str, full: bool, repeats: int, workers: int, finished: bool, folder: Path) -> None:

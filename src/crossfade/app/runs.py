@@ -16,7 +16,12 @@ from crossfade.types import CrossfadeError, Estimate
 
 COMMAND = "command.json"
 COMMANDS: dict[str, Callable[..., None]] = {}  # filled by the command line, by name
+SO_FAR: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {}  # what there is of a run; those of other files
 Run = Annotated[Path, typer.Argument(help="The folder of a run, made with --dir.", metavar="FOLDER")]
+Anywhere = Annotated[
+    str,
+    typer.Argument(help="The folder of a run, made with --dir; also s3://BUCKET/RUN and the like.", metavar="FOLDER"),
+]
 
 
 def check_plan(plan: bool, folder: Path | None) -> None:
@@ -33,9 +38,10 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     except OSError as error:
         raise CrossfadeError(f"{folder} cannot be made ({error.strerror}): choose another --dir") from None
     arguments = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
-    for name in ("directory", "plan"):
-        arguments.pop(name)
-    arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
+    del arguments["directory"]
+    arguments |= {"plan": False} if "plan" in given else {}
+    if "what" in given:
+        arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
     write_whole(folder / COMMAND, json.dumps({"command": command, "arguments": arguments}, indent=1).encode())
 
 
@@ -69,29 +75,19 @@ def extend(
 
 def _go_on(folder: Path, changed: dict[str, Any]) -> None:
     command, given = _remembered(folder)
+    for name in changed:
+        if name not in given:
+            raise CrossfadeError(f"--{name.replace('_', '-')} means nothing to crossfade {command}: leave it out")
     paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
-    COMMANDS[command](**{**given, **paths, **changed, "plan": False})
+    COMMANDS[command](**{**given, **paths, **changed})
 
 
-def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+def status(where: Anywhere, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """What a run has, without sampling anything: chunks, the estimate and its error so far."""
-    from crossfade.runs.chunks import DAMAGED, ENDING
-    from crossfade.runs.plan import looking
+    from crossfade.runs.remote import fetched
 
-    command, given = _remembered(folder)
-    chunks = sorted(folder.glob(f"*{ENDING}"))
-    found: dict[str, Any] = {
-        "command": command,
-        "chunks": len(chunks),
-        "bytes": sum(path.stat().st_size for path in chunks),
-        "damaged": len(list(folder.glob(f"*{DAMAGED}"))),
-        "target_se": given["target_se"] or 0.05,
-    }
-    try:
-        with looking():
-            found |= _so_far(command, {**given, "budget": None})
-    except CrossfadeError as error:
-        found["missing"] = str(error)
+    with fetched(where) as folder:
+        found = _looked_at(folder)
     if as_json:
         print(json.dumps(found))
         return
@@ -104,13 +100,45 @@ def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Pr
         out.print(found["missing"][0].upper() + found["missing"][1:] + ".")
         return
     out.print(found["said"])
+    if "error" not in found:
+        return
     factor = (found["error"] / found["target_se"]) ** 2
     if factor > 1:
         out.print(f"Asked: {found['target_se']:g}. That takes about {factor:.1f} times the draws that there are.")
     out.print(f"Verdict so far: {found['verdict']}")
 
 
+def _looked_at(folder: Path) -> dict[str, Any]:
+    """What there is in a folder, and the answer so far."""
+    from crossfade.runs.chunks import DAMAGED, ENDING
+    from crossfade.runs.plan import looking
+    from crossfade.sampling.clock import OutOfTime
+
+    command, given = _remembered(folder)
+    chunks = sorted(folder.rglob(f"*{ENDING}"))
+    found: dict[str, Any] = {
+        "command": command,
+        "chunks": len(chunks),
+        "bytes": sum(path.stat().st_size for path in chunks),
+        "damaged": len(list(folder.rglob(f"*{DAMAGED}"))),
+        "target_se": given.get("target_se") or 0.05,
+    }
+    try:
+        with looking():
+            return found | _so_far(command, {**given, "budget": None})
+    except CrossfadeError as error:
+        return found | {"missing": str(error)}
+    except OutOfTime as stop:
+        return found | {"missing": f"there is no answer yet, because {stop}"}
+
+
 def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    if command in SO_FAR:
+        return SO_FAR[command](given)
+    if given.get("by"):
+        from crossfade.app.by import so_far as rows_so_far
+
+        return rows_so_far(given)
     if command == "rank":
         ranking = ranked(given, progress=False)
         error = float(ranking.table["error"].max())
@@ -149,17 +177,26 @@ def work(
 
 
 def gather(
-    folder: Run,
-    others: Annotated[list[Path], typer.Argument(help="Folders of the same run, from other machines.")],
+    into: Anywhere,
+    others: Annotated[list[str], typer.Argument(help="Folders of the same run, from other machines.")],
 ) -> None:
     """Join folders of one run that were made on several machines."""
-    from crossfade.runs.plan import gathered
+    from crossfade.runs.chunks import write_whole
+    from crossfade.runs.plan import PLAN, gathered
+    from crossfade.runs.remote import fetched, is_remote, send
 
-    out = console()
-    n = gathered(folder, others, out.print)
-    if not (folder / COMMAND).exists():
-        for other in others:
-            if (other / COMMAND).is_file():
-                (folder / COMMAND).write_bytes((other / COMMAND).read_bytes())
-                break
-    out.print(f"{n} chunks added. Go on with: crossfade resume {folder}")
+    out, n = console(), 0
+    with fetched(into) as folder:
+        for where in others:
+            with fetched(where) as other:
+                plans = sorted(other.rglob(PLAN))  # an experiment of the paper is several runs
+                if not plans:
+                    raise CrossfadeError(f"{where} holds no run: it has no {PLAN}")
+                for plan in plans:
+                    own = folder / plan.parent.relative_to(other)
+                    n += gathered(own, [plan.parent], out.print)
+                if not (folder / COMMAND).exists() and (other / COMMAND).is_file():
+                    write_whole(folder / COMMAND, (other / COMMAND).read_bytes())
+        if is_remote(into):
+            send(folder, into)
+    out.print(f"{n} chunks added. Go on with: crossfade resume {into}")

@@ -1,10 +1,9 @@
-"""Independent jobs whose finished results stay on disk, so that nothing is done twice after an interruption."""
+"""Independent jobs whose rows are kept in the folder of a run, so that nothing is done twice after an interruption."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -13,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pandas
 
-from crossfade.runs.workers import Task, cluster, worked
-
-Rows = list[dict[str, Any]]
+from crossfade.runs.plan import in_directory, looking, read_plan
+from crossfade.runs.rows import Rows, rows_of
+from crossfade.runs.workers import Task, cluster
 
 PACKAGE = Path(__file__).parents[1]
 # What decides the numbers, besides the file that defines a job and what that uses of this folder.
@@ -51,10 +50,10 @@ class Job(NamedTuple):
     arguments: dict[str, Any]
 
     @property
-    def file_name(self) -> str:
-        """Another function, other arguments or other code are another job, and never read the results of this one."""
+    def made_from(self) -> str:
+        """Another function, other arguments or other code are another job, and never read the rows of this one."""
         text = json.dumps([self.function, self.arguments, code(self.function.split(":")[0])], sort_keys=True)
-        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.csv"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def run(self) -> Rows:
         module, function = self.function.split(":")
@@ -62,29 +61,27 @@ class Job(NamedTuple):
 
 
 def finished_jobs(jobs: list[Job], folder: Path) -> list[Job]:
-    """Those that have a result in `folder`."""
-    return [job for job in jobs if (folder / job.file_name).exists()]
+    """Those whose rows are kept in `folder`."""
+    if read_plan(folder) is None:
+        return []
+    with looking(), in_directory(folder, {}, {}, print):
+        done = {name for name, _, _ in rows_of(*_tasks(jobs), None, print)}
+    return [job for job in jobs if job.name in done]
 
 
 def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str], None] = print) -> pandas.DataFrame:
-    """The rows of all jobs in one table, in the order of the jobs; those with a result in `folder` are not run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if not (folder / job.file_name).exists()]
-    n_kept = len(jobs) - len(waiting)
-    if n_kept:
+    """The rows of all jobs in one table, in their order; those that are kept in `folder` are not made again."""
+    if n_kept := len(finished_jobs(jobs, folder)):
         say(f"{n_kept} of {len(jobs)} jobs are done already")
-    tasks: list[Task] = [(job.file_name, _work, (job, folder)) for job in waiting]
-    with cluster(min(workers, len(tasks)) if min(workers, len(tasks)) > 1 else None) as client:
-        for i, (_, name) in enumerate(worked(client, tasks), start=n_kept + 1):
-            say(f"{i} of {len(jobs)}: {name}")
-    tables = [pandas.read_csv(folder / job.file_name) for job in jobs]
-    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
+    n_workers = min(workers, len(jobs) - n_kept)
+    rows: dict[str, Rows] = {}
+    with cluster(n_workers if n_workers > 1 else None) as client, in_directory(folder, {}, {}, say):
+        for name, own, kept in rows_of(*_tasks(jobs), client, say):
+            rows[name] = own
+            if not kept:
+                say(f"{len(rows)} of {len(jobs)}: {name}")
+    return pandas.DataFrame([row for job in jobs for row in rows[job.name]])
 
 
-def _work(job: Job, folder: Path) -> str:
-    """Run a job and keep its rows: first under another name, so that a killed job leaves no half a file."""
-    table = pandas.DataFrame(job.run())
-    side = folder / f".{job.file_name}.{os.getpid()}"
-    table.to_csv(side, index=False)
-    side.replace(folder / job.file_name)
-    return job.name
+def _tasks(jobs: list[Job]) -> tuple[list[Task], dict[str, str]]:
+    return [(job.name, job.run, ()) for job in jobs], {job.name: job.made_from for job in jobs}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from crossfade.runs.chunks import Warn
 from crossfade.runs.leases import DONE, Leases, WorkDone, leases
@@ -21,7 +21,7 @@ from crossfade.types import CrossfadeError
 def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
     """What tasks sample on the workers of a Dask client is found inside this context, and kept if that is asked for."""
     if (own := leases()) is not None:
-        _share(own, tasks)
+        share(own, tasks)
     if client is None:
         yield
         return
@@ -29,7 +29,7 @@ def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
     found = Memory() if kept is None else kept
     say(f"sampling {', '.join(name for name, *_ in tasks)} on {len(client.scheduler_info()['workers'])} workers")
     jobs: list[Task] = [(name, _segments, (function, args)) for name, function, args in tasks]
-    for i, (name, segments) in enumerate(worked(client, jobs)):
+    for i, (name, segments) in enumerate(worked(client, jobs, say)):
         for own, arrays in segments.items():
             found.add(own, arrays)
         say(f"{name} is sampled, {i + 1} of {len(jobs)}")
@@ -37,7 +37,7 @@ def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
         yield
 
 
-def _share(own: Leases, tasks: list[Task]) -> None:
+def share(own: Leases, tasks: list[Task]) -> NoReturn:
     """Do what nobody works on; what is made is kept by the run's folder."""
     for name, function, args in tasks:
         with own.held(name) as ours:

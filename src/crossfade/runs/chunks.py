@@ -12,6 +12,7 @@ import os
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -129,7 +130,8 @@ def write_whole(path: Path, data: bytes) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # it may not be there, or the folder may not be written to
+            unfinished.unlink()
         raise CrossfadeError(
             f"{path.parent} cannot be written to ({error.strerror}): what was written before is safe; make room, or "
             "make it writable, and resume"

@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossfade.density.joint import Joint
 from crossfade.runs.chunks import ENDING, Chunks, Warn, write_whole
-from crossfade.sampling.evaluate import values
 from crossfade.sampling.kept import keeping
 from crossfade.types import CrossfadeError
+
+if TYPE_CHECKING:
+    from crossfade.density.joint import Joint
 
 PLAN = "plan.json"
 FORMAT = 1
 VERSIONS = ("crossfade", "jax", "jaxlib", "blackjax", "numpyro", "numpy", "scipy")  # that may change the numbers
 POINTS = (0.0, 0.1, -0.2)  # at which log densities are held against those of the plan
-
 
 _looking: ContextVar[bool] = ContextVar("looking", default=False)
 
@@ -38,11 +38,15 @@ def looking() -> Iterator[None]:
         _looking.reset(token)
 
 
+def is_looking() -> bool:
+    return _looking.get()
+
+
 def opened(folder: str | Path, models: Mapping[str, Joint], settings: Mapping[str, Any], warn: Warn) -> Chunks:
     """The folder of a run, made where there is none; refused if it holds another run."""
     path, plan = Path(folder), plan_of(models, settings)
-    if _looking.get() and read_plan(path) is None:
-        raise CrossfadeError(f"{path} holds no run")
+    if is_looking() and read_plan(path) is None:
+        raise CrossfadeError(f"nothing of the run in {path} has been sampled yet")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,7 +61,7 @@ def opened(folder: str | Path, models: Mapping[str, Joint], settings: Mapping[st
             f"{path} holds another run: {'; '.join(found)}. Go on with the same models, data, settings and versions, "
             "or choose another folder"
         )
-    return Chunks(path, warn, only_looking=_looking.get())
+    return Chunks(path, warn, only_looking=is_looking())
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
@@ -81,6 +85,8 @@ def plan_of(models: Mapping[str, Joint], settings: Mapping[str, Any]) -> dict[st
 
 def _described(joint: Joint) -> dict[str, Any]:
     """Parameters and priors in words, and the log density at some points, which knows the data to the digit."""
+    from crossfade.sampling.evaluate import values
+
     size = joint.coordinates.size
     at = values(joint.density, np.array(POINTS)[:, None] * np.ones(size))
     return {

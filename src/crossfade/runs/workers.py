@@ -12,23 +12,32 @@ from crossfade.types import CrossfadeError
 Task = tuple[str, Callable[..., Any], tuple[Any, ...]]  # a name, a function, and its arguments
 
 
-def worked(client: Any, tasks: list[Task]) -> Iterator[tuple[str, Any]]:
+def worked(client: Any, tasks: list[Task], say: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
     """Names of tasks and what they give: here, in order, or on the workers of a client, as they come.
 
-    A task whose worker dies is done again by another one.
+    A task whose worker dies is done again by another one; what is left when the scheduler dies is done here.
     """
-    if client is None:
-        for name, function, args in tasks:
-            yield name, function(*args)
-        return
-    from distributed import as_completed
+    waiting = {name: task for task in tasks for name in task[:1]}
+    if client is not None:
+        from distributed import CancelledError, KilledWorker, as_completed
 
-    run = uuid4().hex[:8]  # two comparisons may share a scheduler
-    packed = {name: _packed(name, function, args) for name, function, args in tasks}
-    named = {client.submit(_called, own, key=f"{name}-{run}"): name for name, own in packed.items()}
-    for future in as_completed(list(named)):
-        yield named[future], future.result()
-        future.release()
+        run = uuid4().hex[:8]  # two comparisons may share a scheduler
+        packed = {name: _packed(name, function, args) for name, function, args in tasks}
+        named = {client.submit(_called, own, key=f"{name}-{run}"): name for name, own in packed.items()}
+        try:
+            for future in as_completed(list(named)):
+                yield named[future], future.result()
+                del waiting[named[future]]
+                future.release()
+        except KilledWorker as error:
+            name = next(name for future, name in named.items() if future.status == "error")
+            raise CrossfadeError(
+                f"{name} was given to several workers and each of them died ({error}): give the workers more memory"
+            ) from None
+        except CancelledError:
+            say(f"the scheduler is gone: what is left ({', '.join(waiting)}) is done here")
+    for name, function, args in waiting.values():
+        yield name, function(*args)
 
 
 def _packed(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:

@@ -16,10 +16,12 @@ from crossfade.density.coordinates import Coordinates
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import let_go
 from crossfade.paths.path import Path, Unconstrained
+from crossfade.sampling.kept import found_or_made
 from crossfade.sampling.kernel import Kernel, broken
 from crossfade.types import Array, CrossfadeError, Energy, Leg, State, Trace
 
 KEYS = 1024  # that are made at once: one compiled shape
+PLACE = "place "  # before the number of an array of the last states, in what is kept
 N_STARTS = 1000  # draws of the priors that are tried before a start is called impossible
 
 Observe = Callable[[State, Path, Array], dict[str, Array]]
@@ -119,8 +121,7 @@ def anneal(
                 index = first + np.arange(length)
                 live = index < n_steps
                 now = taus[np.minimum(index, n_steps - 1)]
-                state, record = _segment(path, kernel, keys, state, (index, now, live), observe)
-                record = jax.tree.map(np.asarray, record)
+                state, record = _kept_segment(path, kernel, keys, state, (index, now, live), observe)
                 _stop_if_broken(state, now, record.pop("broken"))
                 n_live = int(live.sum())
                 done.append({name: values[:n_live] for name, values in record.items()})
@@ -158,6 +159,27 @@ def begin(path: Path, keys: Array, tau: Array) -> State:
 def _axis(tau: Array) -> int | None:
     """Chains on one ladder share what depends on tau alone: it is computed once for all of them."""
     return 0 if jnp.ndim(tau) else None
+
+
+def _kept_segment(path: Path, kernel: Kernel, keys: Array, state: State, steps: Any, observe: Observe) -> Any:
+    """The next segment, found again where one made of the same is kept."""
+    leaves, tree = jax.tree.flatten(state)
+
+    def make() -> dict[str, np.ndarray]:
+        new, record = _segment(path, kernel, keys, state, steps, observe)
+        # places by number, since the name of a parameter may hold what a file cannot
+        places = {f"{PLACE}{i}": own for i, own in enumerate(jax.tree.leaves(new))}
+        return {name: np.asarray(own) for name, own in {**places, **record}.items()}
+
+    # what to record is no array, so its name tells two runs of the same chains apart
+    made_from = (path, kernel, keys, state, steps, np.frombuffer(_name(observe), np.uint8))
+    record = dict(found_or_made(made_from, make))
+    places = [jnp.asarray(record.pop(f"{PLACE}{i}")) for i in range(len(leaves))]
+    return jax.tree.unflatten(tree, places), record
+
+
+def _name(observe: Observe) -> bytes:
+    return getattr(observe, "__qualname__", type(observe).__qualname__).encode()
 
 
 @eqx.filter_jit

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
@@ -77,6 +76,8 @@ def _found_or_made(keeper: Keeper, name: str, make: Callable[[], Arrays]) -> Arr
 
 def _digest(made_from: Any) -> str:
     """Of all arrays in it, and their shapes; functions are those of the models, which the keeper knows."""
+    import jax  # here, because tables of rows are kept without it
+
     found = hashlib.blake2b(digest_size=16)
     for leaf in jax.tree.leaves(made_from):
         if not isinstance(leaf, np.ndarray | np.generic | jax.Array):
