@@ -1,5 +1,7 @@
 """`crossfade paper`: the whole way from jobs to tables and figures, on experiments cut down to seconds."""
 
+import json
+
 import pandas
 import pytest
 from typer.testing import CliRunner
@@ -66,6 +68,12 @@ def test_tables_and_figures_come_out(name, tmp_path, monkeypatch):
     again = run(name, "--out", tmp_path, "--repeats", 3, "--finished")
     assert again.exit_code == 0, again.output
     assert before == {path: path.stat().st_mtime_ns for path in (folder / "jobs" / name).iterdir()}
+    status = json.loads(CliRunner().invoke(app, ["status", str(tmp_path), "--json"]).output)
+    assert status["done"] == status["jobs"] and status["done"][name] > 0
+    resumed = CliRunner().invoke(app, ["resume", str(tmp_path)])
+    assert resumed.exit_code == 0 and resumed.output.splitlines()[-3:] == again.output.splitlines()[-3:]
+    shared = CliRunner().invoke(app, ["work", str(tmp_path), "--quiet"])
+    assert shared.exit_code == 0 and ("0 of 0 tasks" in shared.output) == (name != "runtime"), shared.output
 
 
 def test_what_cannot_be_run_is_said(tmp_path):
