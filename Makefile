@@ -25,7 +25,7 @@ paper: $(STAMP)
 
 # The manual, into site/. Its tools are an extra of their own: nothing else needs them.
 docs: $(STAMP)-docs
-	$(VENV)/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 	$(VENV)/bin/python docs/offline.py site
 
 lint: $(STAMP)
