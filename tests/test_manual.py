@@ -1,6 +1,7 @@
 """What the manual and the README show works: every block runs, every link leads somewhere, every name is there."""
 
 import re
+from importlib import import_module
 
 import pytest
 from manual import DOCS, PAGES, ROOT, blocks, run
@@ -75,6 +76,16 @@ def test_every_public_name_is_in_the_reference():
     where = {getattr(crossfade, name).__module__ + "." + name for name in crossfade._HOME if name != "METHODS"}
     assert {own.rsplit(".", 1)[1] for own in homes} <= {own.rsplit(".", 1)[1] for own in shown}
     assert where <= set(shown)
+
+
+def test_every_field_of_an_answer_is_in_the_reference():
+    parts = re.split(r"^::: ", (DOCS / "api.md").read_text(), flags=re.MULTILINE)[1:]
+    shown = {part.split()[0]: re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE) for part in parts}
+    tables = {name: fields for name, fields in shown.items() if fields}
+    assert len(tables) >= 6
+    for name, fields in tables.items():
+        module, _, noun = name.rpartition(".")
+        assert fields == list(getattr(import_module(module), noun)._fields), name
 
 
 def test_no_page_loads_anything_from_the_network():
