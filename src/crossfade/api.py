@@ -62,8 +62,8 @@ def compare(
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
 
-    A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`. A `Result`
-    comes back: its `log_bayes_factor`, `verdict` and `reasons`, the draws, and a page when it is printed.
+    A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`. A
+    `Result` comes back: its `log_bayes_factor`, `verdict` and `reasons`, the draws, and a page when it is printed.
 
     - `target_se`, `budget`: go on until the standard error is this (0.05), or this is spent (ten minutes): seconds,
       "5 min" or "100000 draws".
