@@ -3,6 +3,7 @@
 import re
 from importlib import import_module
 
+import numpy as np
 import pytest
 from manual import DOCS, PAGES, ROOT, blocks, run
 
@@ -92,3 +93,42 @@ def test_no_page_loads_anything_from_the_network():
     """The rest of a page is the theme's: `make docs` looks at what was built."""
     for page in [*PAGES, ROOT / "mkdocs.yml", *DOCS.glob("*.css")]:
         assert "://" not in page.read_text().replace("tcp://", ""), page
+
+
+def script(name, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    return import_module(name)
+
+
+def test_a_page_that_loads_from_the_network_is_found(tmp_path, monkeypatch):
+    foreign = script("offline", monkeypatch).foreign
+    (tmp_path / "index.html").write_text('<a href="https://a.b">x</a><img src="p.png"><link rel="icon" href="i.png">')
+    assert foreign(tmp_path) == []
+    for name, bad in {
+        "a.html": '<script src="//a.b/c.js">',
+        "b.html": '<link rel="stylesheet" href="https://a.b">',
+    }.items():
+        (tmp_path / name).write_text(bad)
+    (tmp_path / "c.css").write_text("@font-face { src: url('https://a.b/f.woff') }")
+    assert len(foreign(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("wrong", ["another line", "second\n    first", "third"])
+def test_a_page_that_shows_what_is_not_printed_fails(wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    shown = '```python\nprint("first\\nsecond took 3.1 s")\n```\n\n```text title="prints"\n{}\n```\n'
+    page.write_text(shown.format("first\n...\nsecond took 0.4 s"))
+    run(page, tmp_path)
+    page.write_text(shown.format(wrong))
+    with pytest.raises(AssertionError, match="the page shows"):
+        run(page, tmp_path)
+
+
+@pytest.mark.parametrize("n, mean, sd", [(2, 0.7, 0.1), (50, 0.3, 1.0), (400, 0.1, 30.0)])
+def test_the_pictures_of_priors_are_of_the_right_numbers(n, mean, sd, monkeypatch):
+    """Against the ratio of two normal densities of the mean."""
+    pytest.importorskip("matplotlib")
+    found = script("lindley", monkeypatch).log_bayes_factor(n, mean, sd)
+    spread = 1 + n * sd**2
+    assert found == pytest.approx(-np.log(spread) / 2 + (n * mean * sd) ** 2 / (2 * spread), abs=1e-9)
