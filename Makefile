@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-all paper lint clean
+.PHONY: demo test test-all paper docs lint clean
 
 demo: $(STAMP)
 	$(VENV)/bin/crossfade demo
@@ -22,6 +22,11 @@ test-all: lint
 # Every figure and table of the paper, in short runs; the paper's own grid: crossfade paper all --full
 paper: $(STAMP)
 	$(VENV)/bin/crossfade paper all --quick --workers 2
+
+# The manual, into site/. Its tools are an extra of their own: nothing else needs them.
+docs: $(STAMP)-docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	$(VENV)/bin/python docs/offline.py site
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
@@ -45,6 +50,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(STAMP)-docs: $(STAMP)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .cache build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .cache build dist site .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

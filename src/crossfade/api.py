@@ -62,22 +62,22 @@ def compare(
 ) -> Result:
     """The log Bayes factor of M2 over M1 with its standard error over independent chains, and a verdict.
 
-    The default method, "auto", fits linking densities to posterior draws and goes on until the standard error is
-    `target_se` (0.05) or the `budget` is spent (seconds, "5 min" or "100000 draws"; ten minutes). `share` says which
-    parameters the models share, by default those of equal name; `draws` brings posterior draws of both models along.
-    `discontinuous` names parameters in which a likelihood has steps, such as a change point; `exchangeable` those of
-    components whose numbering means nothing, such as the means, spreads and weights of a mixture.
-    The cheapest route that is right is taken: regressions have a closed form, or importance sampling from their modes;
-    small smooth models end in importance sampling where the asked error is far below that of the first draws.
-    route="path" asks for chains alone.
-    With a `directory` all that is sampled is kept there as it comes: the same call goes on after a kill, and a smaller
-    `target_se` adds to what there is. With a Dask `client` its workers sample both models at once; the answer is the
-    same to the last bit.
-    A line on the terminal says how far it is (`progress=False`: nothing).
-    A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`.
+    A model is one of ours, a pm.Model, a NumPyro function, or a tuple of one and its arguments: `(model, y)`. A
+    `Result` comes back: its `log_bayes_factor`, `verdict` and `reasons`, the draws, and a page when it is printed.
 
-    The methods of the table take `n_iter` kept iterations (16,000) of each chain on each leg, and a `kernel` (HMC
-    where neither it nor the models bring one).
+    - `target_se`, `budget`: go on until the standard error is this (0.05), or this is spent (ten minutes): seconds,
+      "5 min" or "100000 draws".
+    - `share`: which parameters are the same, by default those of equal name; {"a": "b"}, or [] for none.
+    - `draws`: posterior draws of both models that you have; None for one to be sampled.
+    - `discontinuous`, `exchangeable`: parameters in which a likelihood has steps, such as a change point; those of
+      components whose numbering means nothing, such as the means, spreads and weights of a mixture.
+    - `route`: "auto" takes the cheapest that is right: regressions have a closed form or importance sampling from their
+      modes, small smooth models end in importance sampling; "path" asks for chains alone.
+    - `directory`: all that is sampled is kept there as it comes: the same call goes on after a kill, and a smaller
+      `target_se` adds to what there is. `client`: workers of Dask sample both models at once, to the same bits.
+    - `log_prior_odds`: log p(M2)/p(M1), for `probability`. `progress`: False for no line on the terminal.
+    - `method`: "auto" fits linking densities to draws. Those of the table (`METHODS`) take `n_iter` kept iterations
+      (16,000) of each chain on each leg, and a `kernel` (HMC where neither it nor the models bring one).
     """
     began = time.perf_counter()
     let_go()
@@ -247,7 +247,7 @@ def evidence(
     directory: str | Path | None = None,
     progress: bool | Say = True,
 ) -> Result:
-    """log p(data): `log_bayes_factor` of the result, over the model of nothing whose evidence is 1.
+    """log p(data) of one model: `log_bayes_factor` of the result, over the model of nothing whose evidence is 1.
 
     The reference is a normalised Student's t fitted to posterior draws, so the path is short; a difference of two
     evidences still has the noise of both, which `compare` of the two models has not.
@@ -287,7 +287,7 @@ def restored_draws(
     discontinuous: Sequence[str] = (),
     exchangeable: Sequence[str] = (),
 ) -> Draws:
-    """Draws that `Draws.save` wrote (or from what `arrays` gave), to be continued; the model must be the same one."""
+    """Draws from the file that `Draws.save` wrote (or what `arrays` gave), to go on with; of the same model."""
     (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
     return restored(joint, kept)
 

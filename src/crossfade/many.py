@@ -32,12 +32,13 @@ UNFINISHED = ".unfinished"  # after the name of a table: the folder of its rows 
 
 
 class Many(NamedTuple):
-    """What `compare_many` returns: a row per data set, in the order in which they were given."""
+    """What `compare_many` returns: a row per data set, in the order in which they were given; see `table`."""
 
     rows: tuple[dict[str, Any], ...]
 
     @property
     def table(self) -> pandas.DataFrame:
+        """By name: log_bayes_factor (of M2 over M1), error, probability (of M2), verdict, reason, seed, seconds."""
         import pandas
 
         return pandas.DataFrame(list(self.rows), columns=list(COLUMNS)).set_index("name")

@@ -92,7 +92,7 @@ class Estimate(NamedTuple):
     name: str = ""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Central interval from Student's t with `dof` degrees of freedom."""
+        """Lower and upper end of the central interval from Student's t with `dof` degrees of freedom."""
         from scipy.special import stdtrit
 
         half = float(stdtrit(self.dof, 0.5 + level / 2)) * self.error

@@ -37,6 +37,16 @@ def test_there_and_back(where):
     np.testing.assert_allclose(where.inverse(one), u[0, 0], atol=1e-9)
 
 
+def test_the_same_parameters_in_another_order_are_other_coordinates():
+    """In one process: a program that was compiled for the one is not the other's."""
+    u = np.array([[[0.5, -3.0]]])
+    places = {"s": ((), constraints.positive), "m": ((), constraints.real)}
+    for ordered in (places, dict(reversed(places.items()))):
+        where = coordinates(ordered)
+        np.testing.assert_allclose(where.unconstrained(where.constrained(u)), u)
+        assert where.lost(u)[0] == 0
+
+
 def test_the_volume_is_that_of_the_jacobian(where):
     """Of the coordinates that are free: the first two of the simplex, the scale and the matrix."""
     u = np.asarray(jax.random.normal(key(7), (7,)))

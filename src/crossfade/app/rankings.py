@@ -129,7 +129,7 @@ def save(ranking: Ranking, path: str | Path) -> None:
 
 
 def load_ranking(path: str | Path) -> Ranking:
-    """A ranking that `Ranking.save` wrote."""
+    """The `Ranking` in a JSON file that `Ranking.save` or `crossfade rank --out` wrote."""
     path = Path(path)
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))

@@ -52,7 +52,7 @@ def save(result: Result, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Result:
-    """Read a run that `save` wrote."""
+    """The `Result` in a file that `Result.save` or `--out` wrote."""
     import xarray
 
     path = Path(path)

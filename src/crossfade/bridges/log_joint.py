@@ -68,7 +68,8 @@ def from_log_joint(
     """The joint of a JAX function log p(data, theta), every constant kept; with `log_likelihood`, fn is log p(theta).
 
     `example` is a point in the support and gives names and shapes: a dict of arrays, or one array, then called
-    "theta". `support` is a NumPyro constraint or one of SUPPORTS, by name; a parameter it does not name is real.
+    "theta". `support` is by name a NumPyro constraint or one of "real", "positive", "unit_interval", "simplex",
+    "ordered" and "correlation"; a parameter it does not name is real.
     """
     theta, bare = _example(example)
     places, start = _places(theta, support, bare)

@@ -14,7 +14,10 @@ NAMES = ("radiata", "pima", "radiocarbon", "galaxy", "diabetes", "circadian")
 
 
 def load(name: str) -> pandas.DataFrame:
-    """The data set of that name, as published, rows in the order of the source."""
+    """The data set of that name as a table: "radiata", "pima", "radiocarbon", "galaxy", "diabetes" or "circadian".
+
+    As published, rows in the order of the source; where each comes from is in SOURCES.md.
+    """
     import pandas
 
     if name not in NAMES:

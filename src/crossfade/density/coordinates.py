@@ -23,7 +23,12 @@ class Coordinates(eqx.Module):
     """theta(u): every parameter from its own stretch of u, through the bijection onto its support."""
 
     transforms: dict[str, Transform]
-    shapes: dict[str, tuple[int, ...]] = eqx.field(static=True)  # in unconstrained space
+    # in unconstrained space, in the order of u: two dicts are equal in any order, and programs are found by equality
+    ordered: tuple[tuple[str, tuple[int, ...]], ...] = eqx.field(static=True)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict(self.ordered)
 
     def theta_and_jacobian(self, u: Array) -> tuple[Theta, Array]:
         """theta, and log|d theta / du|."""
@@ -109,8 +114,8 @@ def coordinates(places: dict[str, Place]) -> Coordinates:
         if support.is_discrete:  # a world's own sampler may draw labels; gradients are for numbers
             raise CrossfadeError(f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left")
     transforms = {name: biject_to(support) for name, (_, support) in places.items()}
-    shapes = {name: tuple(transforms[name].inverse_shape(shape)) for name, (shape, _) in places.items()}
-    return Coordinates(transforms, shapes)
+    shapes = [(name, tuple(transforms[name].inverse_shape(shape))) for name, (shape, _) in places.items()]
+    return Coordinates(transforms, tuple(shapes))
 
 
 class Density(eqx.Module):

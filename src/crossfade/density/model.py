@@ -55,7 +55,12 @@ class NoData(eqx.Module):
 
 
 class Model(eqx.Module):
-    """Priors by parameter name (parents before children) and a log likelihood of all parameters."""
+    """Priors by parameter name (parents before children) and a log likelihood of all parameters.
+
+    `priors` are NumPyro distributions, or functions of the parameters before that return one. `log_likelihood` takes a
+    dict of parameters to a number, in JAX, every constant kept. `data` are the responses, which two models must have in
+    common; `dims` names the dimensions of parameters, for the draws.
+    """
 
     priors: dict[str, Any]  # each a Prior
     log_likelihood: Any  # Theta -> scalar; a world's own module, with data its kernels may read

@@ -60,7 +60,8 @@ def check(
 ) -> Checkup:
     """Look one model or two over: data, numbers, gradients, priors, a placebo, and the same answer in two ways.
 
-    Nothing is raised: what goes wrong is a finding. Checks that take a sampler wait until the quick ones are fine.
+    Nothing is raised: what goes wrong is a finding of the `Checkup` that comes back, whose `ok` is whether all is well.
+    Checks that take a sampler wait until the quick ones are fine.
     """
     say = chosen(progress)
     findings: list[Finding] = []

@@ -27,7 +27,7 @@ class Finding(NamedTuple):
 
 
 class Checkup(NamedTuple):
-    """All findings, in the order in which they were made."""
+    """All findings, in the order in which they were made: `ok` if none is bad; `print` shows them."""
 
     findings: tuple[Finding, ...]
 

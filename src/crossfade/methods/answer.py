@@ -60,7 +60,7 @@ def _smooth(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
 
 
 def result_of(run: Run) -> Result:
-    """What a finished run says, and whether to trust it."""
+    """The `Result` of a run that has finished: what it says, and whether to trust it."""
     assert run.edge is not None and run.summary is not None
     summary, edge = run.summary, run.edge
     headline = summary.headline if run.points is None else run.points.estimate

@@ -77,7 +77,11 @@ class Edge(NamedTuple):
 
 @in_float64
 def fade(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0, max_rungs: int = MAX_RUNGS) -> Edge:
-    """The edge between two posteriors: fitted, with as many rungs between as their overlap asks for."""
+    """The edge between the posteriors of two models, from draws of `sample` (with equal numbers of chains).
+
+    Links are fitted, and as many rungs put between as the overlap asks for (at most `max_rungs`). `.summary().headline`
+    is the log Bayes factor of the second over the first, `.overlaps()` how much neighbouring rungs have in common.
+    """
     check_data(draws_1.joint, draws_2.joint)
     edge = fitted(draws_1, draws_2, share=share, seed=seed)
     while min(edge.overlaps()) < GOOD_OVERLAP and len(edge.rungs) < max_rungs:

@@ -80,7 +80,7 @@ def due(run: Run) -> str:
 
 @in_float64
 def step(run: Run) -> Run:
-    """The next thing that is due: warm up, draw, fit, put a rung between, look at the error, draw more."""
+    """The run (of `begin`) after the next thing that is due: warm up, draw, fit, put a rung between, draw more."""
     return _next(run)[1](run)
 
 

@@ -49,7 +49,8 @@ def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> F
     """The log evidence of a small smooth model from its mode and curvature, in a second.
 
     Laplace: log p(mode) + d/2 log 2 pi - 1/2 log|H|. Then draws from a Student's t (8 degrees of freedom) with that
-    mode and curvature, weighted by p / t. It sees one mode: a second opinion, not a verdict.
+    mode and curvature, weighted by p / t. It sees one mode: a second opinion, not a verdict. What comes back has both
+    numbers, and `reliable`: whether the weights have a tail light enough.
     """
     joint = as_joint(model)
     density = joint.density

@@ -71,11 +71,12 @@ def prior_sensitivity(
     factors: Sequence[float] | np.ndarray | None = None,
     prior: Callable[[float], Prior] | None = None,
 ) -> Sensitivity:
-    """The log Bayes factor with the scale of the prior of `name` multiplied by each factor.
+    """The log Bayes factor with the scale of the prior of `name` multiplied by each factor (a quarter to four times).
 
-    A parameter of both models changes in both. The scale is the argument of that name of NumPyro's distribution (of a
-    LogNormal the standard deviation of the logarithm); a prior without one needs `prior`, which gives the new prior
-    of each factor and is then free to change anything but the support.
+    `result` is that of `compare(m1, m2)`, whose draws are weighted anew. A parameter of both models changes in both.
+    The scale is the argument of that name of NumPyro's distribution (of a LogNormal the standard deviation of the
+    logarithm); a prior without one needs `prior`, which gives the new prior of each factor and is then free to change
+    anything but the support.
 
     log BF(factor) = log BF + log mean_2(new / old) - log mean_1(new / old), means over posterior draws. The errors of
     these means are jackknifed over chains. They come from the draws behind the headline, so their errors may go

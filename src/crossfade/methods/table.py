@@ -53,6 +53,7 @@ METHODS: dict[str, Method] = {
     "BAR": Method(False, sigmoid, 50, "bar"),
     "MBAR": Method(False, sigmoid, 50, "mbar"),
 }
+"""The methods of the paper and their kin by name, for `compare(method=...)`."""
 
 
 @in_float64

@@ -57,7 +57,10 @@ def from_many_formulas(
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
 ) -> Space:
-    """The models of formulas with one response, for `rank`."""
+    """The models of two formulas or more with one response, for `rank`; they are named by their formulas.
+
+    `family`, `prior` and `scaling` are those of `from_formulas`.
+    """
     if len(formulas) < 2:
         raise CrossfadeError("a ranking needs two formulas or more")
     found = designs(table, *formulas, family=family, scaling=scaling)
@@ -149,9 +152,10 @@ def all_subsets(
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
 ) -> Subsets:
-    """Every model with some of the terms of a formula, for `rank`.
+    """Every model with some of the terms of a formula, for `rank`; of too many, those that a search finds.
 
-    An interaction comes with the terms that it is built on, so "y ~ a*b + c" has 10 models.
+    An interaction comes with the terms that it is built on, so "y ~ a*b + c" has 10 models. `family`, `prior` and
+    `scaling` are those of `from_formulas`.
     """
     (full,) = designs(table, formula, family=family, scaling=scaling)
     (whole,) = regressions([full], family, prior)
