@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from command_line import run, words
 
-from crossfade.app import arguments, cli, store
+from crossfade.app import arguments, options, store
 from crossfade.app.words import with_error
 from crossfade.data import load
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
@@ -345,10 +345,10 @@ def test_no_arguments_shows_help_and_version_is_the_package_s():
 def test_help_lists_the_methods_and_estimators_there_are(folder, sweep):
     from crossfade import METHODS
 
-    assert ", ".join(METHODS) == cli.METHODS
+    assert ", ".join(METHODS) == options.METHODS
     refused = run("estimate", folder / "sweep.nc", "--with", "magic")
     assert refused.exit_code == 2
-    assert f"unknown estimator 'magic': choose one of {cli.ESTIMATORS}" in words(refused.stderr)
+    assert f"unknown estimator 'magic': choose one of {options.ESTIMATORS}" in words(refused.stderr)
 
 
 def test_prior_options():
@@ -362,7 +362,7 @@ def test_prior_options():
 
 def test_compiled_programs_are_kept_where_the_user_says(tmp_path):
     code = (
-        "from crossfade.app.cli import keep_compiled; keep_compiled()\n"
+        "from crossfade.app.terminal import keep_compiled; keep_compiled()\n"
         "import jax; print(jax.config.values['jax_compilation_cache_dir'])"
     )
     for given, expected in (

@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+# Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
+METHODS = (
+    "TI-standard, TI-optimal, CTI, NETI, NETI-DIFF, NETI-DIFF-length, CTI-DIFF, AIS, Crooks, stepping-stone, BAR, MBAR"
+)
+ESTIMATORS = "trapezoid, corrected_trapezoid, stepping_stone, bar, mbar, jarzynski, crooks, controlled"
+
 What = Annotated[
     list[str],
     typer.Argument(

@@ -1,0 +1,147 @@
+"""`crossfade compare`: two formulas on the data of a CSV file, or two models in Python files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crossfade.app.compared import client_of, compared, models_of
+from crossfade.app.options import (
+    METHODS,
+    Family,
+    Folder,
+    NoiseRate,
+    NoiseShape,
+    OnlyPlan,
+    PriorMean,
+    PriorPrecision,
+    PriorSd,
+    Quiet,
+    Scaling,
+    Scheduler,
+    SchedulerFile,
+    Seed,
+    What,
+    Workers,
+)
+from crossfade.app.output import answer
+from crossfade.app.page import of_sensitivity
+from crossfade.app.runs import check_plan, remember
+from crossfade.app.stopped import unanswered
+from crossfade.app.terminal import keep_compiled, show
+from crossfade.types import CrossfadeError, NoAnswer, Result
+
+
+def compare(
+    what: What,
+    target_se: Annotated[float | None, typer.Option(help="The standard error to stop at. (default 0.05)")] = None,
+    budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws'.")] = None,
+    family: Family = "gaussian",
+    method: Annotated[str, typer.Option(help=f"auto, or one of {METHODS}.")] = "auto",
+    n_iter: Annotated[int | None, typer.Option(help="Of these: iterations per chain and direction.")] = None,
+    n_chains: Annotated[int | None, typer.Option(help="Independent chains; the error bar comes from them.")] = None,
+    seed: Seed = 0,
+    share: Annotated[
+        list[str] | None, typer.Option(help="Shared parameters: NAME, NAME1=NAME2, or 'none'. (default: equal names)")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Of formulas: compare on every group of rows with one value here.", metavar="COLUMN"),
+    ] = None,
+    directory: Folder = None,
+    plan: OnlyPlan = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    scheduler_file: SchedulerFile = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Store the run here (netCDF); with --by a table: .csv, .jsonl, .parquet.")
+    ] = None,
+    route: Annotated[
+        str, typer.Option(help="auto: the cheapest that is right (formulas need no chains); path: chains in any case.")
+    ] = "auto",
+    sensitivity: Annotated[
+        str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the run (or that curve) here.", metavar="FILE.png")] = None,
+    scaling: Scaling = "standardise",
+    prior_mean: PriorMean = None,
+    prior_precision: PriorPrecision = None,
+    noise_shape: NoiseShape = 0.1,
+    noise_rate: NoiseRate = 0.1,
+    prior_sd: PriorSd = None,
+    log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
+    quiet: Quiet = False,
+) -> None:
+    """Compare two formulas on the data of a CSV file, or two models in Python files."""
+    given = dict(locals())
+    check_plan(plan, directory)
+    from crossfade.app import store
+
+    priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
+    if by is not None:
+        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot, "dir": directory}
+        _refuse_with_by(method=method != "auto", **single)
+        from crossfade.app.by import compared_by, of_many
+
+        asked: dict[str, Any] = {"target_se": target_se, "budget": budget, "seed": seed, "scaling": scaling}
+        asked |= {"log_prior_odds": log_prior_odds, "progress": not quiet, "out": out}
+        asked |= {"route": route} if route != "auto" else {}
+        with client_of(given) as client:
+            found = compared_by(by, what, family, priors, **asked, client=client)
+        show(*of_many(found, by, out))
+        return
+    if out is not None:
+        store.check_folder(out)
+    m1, m2, about = models_of(given)
+    if plot is not None and sensitivity is None:
+        given["route"] = "path"  # which is what is to be drawn
+    if directory is not None:
+        remember(directory, "compare", given)
+        if plan:
+            return
+    settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
+    try:
+        result = compared(m1, m2, given, progress=not quiet)
+    except KeyboardInterrupt as stop:
+        legs = getattr(stop, "legs", ())
+        if out is not None and any(len(leg.forward.tau) for leg in legs):
+            reason = "The run was stopped before its end, so there is no answer in it. Compare again."
+            store.save(unanswered(legs, {**settings, **about, "unfinished": True}, reason), out)
+            raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
+        raise
+    except NoAnswer as error:
+        if out is None:
+            raise
+        store.save(unanswered(error.legs, {**error.about, **about}, str(error)), out)
+        raise CrossfadeError(f"{error} The draws are kept in {out}: crossfade estimate {out} --with ...") from error
+    result = result._replace(about={**result.about, **about})
+    if out is not None:
+        store.save(result, out)
+    stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
+    answer(result, stored)
+    _look_further(m1, m2, result, sensitivity, plot)
+
+
+def _refuse_with_by(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise CrossfadeError(f"--{name.replace('_', '-')} is for one comparison: leave it out, or leave --by out")
+
+
+def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
+    if name is not None:
+        keep_compiled()
+        from crossfade.methods.sensitivity import prior_sensitivity
+
+        curve = prior_sensitivity(m1, m2, result, name)
+        show(*of_sensitivity(curve))
+        if plot is not None:
+            from crossfade.app.plots import plot_sensitivity
+
+            plot_sensitivity(curve, plot)
+    elif plot is not None:
+        from crossfade.app.plots import plot_path
+
+        plot_path(result, plot)

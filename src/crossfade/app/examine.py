@@ -1,0 +1,45 @@
+"""`crossfade doctor`: examinations before a comparison."""
+
+from __future__ import annotations
+
+import typer
+
+from crossfade.app.options import (
+    Family,
+    NoiseRate,
+    NoiseShape,
+    PriorMean,
+    PriorPrecision,
+    PriorSd,
+    Quiet,
+    Scaling,
+    Seed,
+    What,
+)
+from crossfade.app.page import of_checkup
+from crossfade.app.terminal import keep_compiled, show
+
+
+def doctor(
+    what: What,
+    family: Family = "gaussian",
+    seed: Seed = 0,
+    scaling: Scaling = "standardise",
+    prior_mean: PriorMean = None,
+    prior_precision: PriorPrecision = None,
+    noise_shape: NoiseShape = 0.1,
+    noise_rate: NoiseRate = 0.1,
+    prior_sd: PriorSd = None,
+    quiet: Quiet = False,
+) -> None:
+    """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
+    from crossfade.app.arguments import pair
+
+    keep_compiled()
+    m1, m2, _ = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
+    from crossfade.doctor import check
+
+    found = check(m1, m2, seed=seed, progress=not quiet)
+    show(*of_checkup(found))
+    if not found.ok:
+        raise typer.Exit(3)
