@@ -46,7 +46,7 @@ EXTRAS = {
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported
-LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
+LIGHT_BRIDGES = {"crossfade.bridges", *(f"crossfade.bridges.{name}" for name in ("columns", "design", "formula"))}
 
 
 def imports(path: Path, module: str) -> list[str]:

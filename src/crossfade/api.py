@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from crossfade.density.exchangeable import one_numbering
-from crossfade.density.joint import Joint, as_joint, nothing
+from crossfade.density.joint import Joint, as_joint, notes_of, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.density.regression import regression_of
@@ -182,7 +182,7 @@ def _by_default(
     else:
         result = result_of(run)
     j1, j2 = run.joints
-    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": [*j1.notes, *j2.notes]}
+    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": notes_of(j1, j2)}
     return result._replace(about={**about, **result.about})
 
 
@@ -223,7 +223,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "log_prior_odds": float(log_prior_odds),
         "priors": {**j1.priors, **j2.priors},
         "tempered_priors": tempered,
-        "notes": result.about.get("notes", [*j1.notes, *j2.notes]),
+        "notes": result.about.get("notes", notes_of(j1, j2)),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
         "seconds": seconds,

@@ -83,8 +83,9 @@ def compare_many(
 
     Models are NumPyro functions of the data, or functions that make a model of any kind from them; a data set is a
     tuple of arguments, a dict of named ones, or one array. Two formulas take a table each (and `family`, `prior`,
-    `scaling`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's random numbers
-    depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop the rest.
+    `scaling`, `drop_missing`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's
+    random numbers depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop
+    the rest.
     With a Dask `client` its workers make the rows.
     With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on.
     """
@@ -154,10 +155,10 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
     from crossfade.bridges.formula import Prior, designs, regressions
 
     family, scaling = settings.pop("family", "gaussian"), settings.pop("scaling", "standardise")
-    prior = settings.pop("prior", Prior())
+    prior, drop_missing = settings.pop("prior", Prior()), settings.pop("drop_missing", False)
 
     def one(table: Any, seed: int) -> Result:
-        both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+        both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
         first, second = regressions(both, family, prior)
         if isinstance(found := without_chains(first, second, {**settings, "seed": seed}), Result):
             return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crossfade.app.arguments import formulas, read_csv
+from crossfade.app.arguments import formulas
 from crossfade.app.page import Row, Section
+from crossfade.app.tables import Reading, read_table
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
@@ -14,22 +16,34 @@ from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
 SHOWN = 20  # rows on the page; all are in the table that is written
 
 
-def compared_by(column: str, what: list[str], family: str, priors: tuple[Any, ...], **settings: Any) -> Many:
-    """A table of the groups that the column makes."""
+def compared_by(
+    column: str, what: list[str], family: str, priors: tuple[Any, ...], reading: Reading, **settings: Any
+) -> tuple[Many, list[str]]:
+    """A table of the groups that the column makes, and what was done to the rows before."""
+    from crossfade.bridges.design import prepared
+
     data, formula_1, formula_2, prior = formulas(what, *priors)
     if settings.get("out") is not None:
         checked_out(settings["out"])
-    table = read_csv(data)
+    table, notes = read_table(data, reading)
     if column not in table.columns:
         there = ", ".join(map(str, table.columns))
         raise CrossfadeError(f"--by {column}: there is no such column in {data.name}; its columns are {there}")
     if missing := int(table[column].isna().sum()):
-        raise CrossfadeError(f"--by {column}: the column is empty in {missing} rows; fill them or drop these rows")
+        if not reading.drop_missing:
+            raise CrossfadeError(
+                f"--by {column}: the column is empty in {missing} of {len(table)} rows; fill them, or leave them out "
+                "with --drop-missing"
+            )
+        notes.append(f"{missing} of {len(table)} rows are left out, because {column} is empty")
+        table = table[table[column].notna()].reset_index(drop=True)
+    whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
+    table, notes = whole.table, [*notes, *whole.notes]
     groups = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby(column, sort=False)}
-    return compare_many(formula_1, formula_2, groups, family=family, prior=prior, **settings)
+    return compare_many(formula_1, formula_2, groups, family=family, prior=prior, **settings), notes
 
 
-def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
+def of_many(found: Many, column: str, out: Path | None, notes: Iterable[str] = ()) -> tuple[Section, ...]:
     """The rows that say most, and how many there are of each verdict."""
     answered = [row for row in found.rows if row["log_bayes_factor"] is not None]
     answered.sort(key=lambda row: -abs(row["log_bayes_factor"]))
@@ -47,4 +61,5 @@ def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
     stored = f" All rows are in {out}." if out is not None else " Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
-    return table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
+    said = (Section("Data", rows=tuple(Row(("note", note)) for note in notes)),) if notes else ()
+    return *said, table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())

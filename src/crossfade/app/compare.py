@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from crossfade.app.compared import client_of, compared, models_of
+from crossfade.app.compared import client_of, compared, models_of, reading_of
 from crossfade.app.options import (
     METHODS,
+    Decimal,
+    DropMissing,
     Family,
     Folder,
     NoiseRate,
@@ -23,6 +25,7 @@ from crossfade.app.options import (
     Scheduler,
     SchedulerFile,
     Seed,
+    Sep,
     What,
     Workers,
 )
@@ -65,6 +68,9 @@ def compare(
         str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the run (or that curve) here.", metavar="FILE.png")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    drop_missing: DropMissing = False,
     scaling: Scaling = "standardise",
     prior_mean: PriorMean = None,
     prior_precision: PriorPrecision = None,
@@ -89,8 +95,8 @@ def compare(
         asked |= {"log_prior_odds": log_prior_odds, "progress": not quiet, "out": out}
         asked |= {"route": route} if route != "auto" else {}
         with client_of(given) as client:
-            found = compared_by(by, what, family, priors, **asked, client=client)
-        show(*of_many(found, by, out))
+            found, notes = compared_by(by, what, family, priors, reading_of(given), **asked, client=client)
+        show(*of_many(found, by, out, notes))
         return
     if out is not None:
         store.check_folder(out)

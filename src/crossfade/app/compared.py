@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from crossfade.app.tables import Reading
 from crossfade.app.terminal import keep_compiled
 from crossfade.types import Result
 
@@ -14,11 +15,17 @@ PRIORS = ("prior_mean", "prior_precision", "noise_shape", "noise_rate", "prior_s
 SETTINGS = ("method", "n_iter", "seed", "n_chains", "target_se", "budget", "route", "log_prior_odds", "directory")
 
 
-def models_of(given: Mapping[str, Any]) -> tuple[Any, Any, dict[str, str]]:
+def models_of(given: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Two models, and what the page says about them."""
     from crossfade.app.arguments import pair
 
-    return pair(given["what"], given["family"], given["scaling"], *(given[name] for name in PRIORS))
+    priors = tuple(given[name] for name in PRIORS)
+    return pair(given["what"], given["family"], given["scaling"], priors, reading_of(given))
+
+
+def reading_of(given: Mapping[str, Any]) -> Reading:
+    """How the table is to be read; folders of runs may be older than these options."""
+    return Reading(**{name: given[name] for name in Reading._fields if name in given})
 
 
 def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Result:
@@ -43,9 +50,8 @@ def ranked(given: Mapping[str, Any], progress: bool) -> Any:
     from crossfade.app.arguments import many_models
 
     priors = tuple(given[name] for name in PRIORS)
-    models, about = many_models(
-        given["what"], given["all_subsets"], given["orders"], given["family"], given["scaling"], priors
-    )
+    kind = given["all_subsets"], given["orders"], given["family"], given["scaling"]
+    models, about = many_models(given["what"], *kind, priors, reading_of(given))
     from crossfade.ranking import rank as run
 
     if not about or given["route"] != "auto":

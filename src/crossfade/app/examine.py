@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from crossfade.app.compared import models_of
 from crossfade.app.options import (
+    Decimal,
+    DropMissing,
     Family,
     NoiseRate,
     NoiseShape,
@@ -14,6 +17,7 @@ from crossfade.app.options import (
     Quiet,
     Scaling,
     Seed,
+    Sep,
     What,
 )
 from crossfade.app.page import of_checkup
@@ -24,6 +28,9 @@ def doctor(
     what: What,
     family: Family = "gaussian",
     seed: Seed = 0,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    drop_missing: DropMissing = False,
     scaling: Scaling = "standardise",
     prior_mean: PriorMean = None,
     prior_precision: PriorPrecision = None,
@@ -33,10 +40,8 @@ def doctor(
     quiet: Quiet = False,
 ) -> None:
     """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
-    from crossfade.app.arguments import pair
-
+    m1, m2, _ = models_of(dict(locals()))
     keep_compiled()
-    m1, m2, _ = pair(what, family, scaling, prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
     from crossfade.doctor import check
 
     found = check(m1, m2, seed=seed, progress=not quiet)

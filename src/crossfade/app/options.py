@@ -34,6 +34,16 @@ NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
 PriorSd = Annotated[
     float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
 ]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="What separates the columns of the table: , ; tab | space. (default: found out)", metavar="SEP"),
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="Of the table: . or , in its decimals. (default: found out)", metavar="POINT")
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave rows with missing values out, of all models alike.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
 Folder = Annotated[

@@ -10,6 +10,8 @@ import typer
 
 from crossfade.app.compared import ranked
 from crossfade.app.options import (
+    Decimal,
+    DropMissing,
     Family,
     Folder,
     NoiseRate,
@@ -23,6 +25,7 @@ from crossfade.app.options import (
     Scheduler,
     SchedulerFile,
     Seed,
+    Sep,
     Workers,
 )
 from crossfade.app.runs import check_plan, remember
@@ -64,6 +67,9 @@ def rank(
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    drop_missing: DropMissing = False,
     scaling: Scaling = "standardise",
     prior_mean: PriorMean = None,
     prior_precision: PriorPrecision = None,
