@@ -254,9 +254,9 @@ def test_byte_order_mark_and_spaces_are_read(tmp_path):
         (["--prior-precision", "q=2"], "name 'q', which no formula has"),
         (["--prior-sd", "3"], "the gaussian family has no prior sd"),
         (["--n-chains", "1"], "n_chains = 1: the error bar needs at least 2"),
-        (["--n-iter", "100"], "n_iter= is for the methods of the table"),
+        (["--n-iter", "100"], "--n-iter is for other methods: name one with --method"),
         (["--budget", "later"], "budget = 'later': write it like \"90 s\""),
-        (["--share", "q"], "share= names 'q', which M1 does not have"),
+        (["--share", "q"], "--share q: M1 has no parameter 'q'; it has variance, Intercept, x"),
         (["--family", "logistic"], "'y' must be 0 or 1 in the logistic family"),
     ],
 )

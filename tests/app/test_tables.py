@@ -94,7 +94,7 @@ def test_options_that_say_how_a_table_is_written(tmp_path):
         read_table(path)
     assert read_table(path, Reading(decimal=","))[0]["x"].tolist() == [1.234, 2.345, 5.432]
     assert read_table(path, Reading(sep="semicolon", decimal="comma"))[0]["x"].tolist() == [1.234, 2.345, 5.432]
-    for option, message in (("--sep", "--sep x: give one of , ; tab | space"), ("--decimal", "--decimal x: give . or ,")):
+    for option, message in (("--sep", "--sep x: give one of , ; tab | space"), ("--decimal", "x: give . or ,")):
         refused = run("compare", path, "y ~ x", "y ~ 1", option, "x")
         assert refused.exit_code == 2 and message in words(refused.stderr)
 

@@ -20,7 +20,8 @@ def compared_by(
     column: str, what: list[str], family: str, priors: tuple[Any, ...], reading: Reading, **settings: Any
 ) -> tuple[Many, list[str]]:
     """A table of the groups that the column makes, and what was done to the rows before."""
-    from crossfade.bridges.design import prepared
+    from crossfade.bridges.design import designs, prepared
+    from crossfade.bridges.formula import regressions
 
     data, formula_1, formula_2, prior = formulas(what, *priors)
     if settings.get("out") is not None:
@@ -39,6 +40,8 @@ def compared_by(
         table = table[table[column].notna()].reset_index(drop=True)
     whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
     table, notes = whole.table, [*notes, *whole.notes]
+    # What is wrong for all rows is said once, not in every group.
+    regressions(designs(table, formula_1, formula_2, family=family, scaling=settings["scaling"]), family, prior)
     groups = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby(column, sort=False)}
     return compare_many(formula_1, formula_2, groups, family=family, prior=prior, **settings), notes
 

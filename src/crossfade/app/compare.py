@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from crossfade.app.arguments import sharing
 from crossfade.app.compared import client_of, compared, models_of, reading_of
 from crossfade.app.options import (
     METHODS,
@@ -31,6 +32,7 @@ from crossfade.app.options import (
 )
 from crossfade.app.output import answer
 from crossfade.app.page import of_sensitivity
+from crossfade.app.request import STORED, check_file, check_method, check_names, check_numbers, check_picture
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.stopped import unanswered
 from crossfade.app.terminal import keep_compiled, show
@@ -83,6 +85,7 @@ def compare(
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
     given = dict(locals())
     check_plan(plan, directory)
+    check_numbers(given)
     from crossfade.app import store
 
     priors = (prior_mean, prior_precision, noise_shape, noise_rate, prior_sd)
@@ -98,9 +101,11 @@ def compare(
             found, notes = compared_by(by, what, family, priors, reading_of(given), **asked, client=client)
         show(*of_many(found, by, out, notes))
         return
-    if out is not None:
-        store.check_folder(out)
+    check_method(given)
+    check_file("--out", out, *STORED)
+    check_picture(plot)
     m1, m2, about = models_of(given)
+    check_names(m1, m2, sharing(share), sensitivity)
     if plot is not None and sensitivity is None:
         given["route"] = "path"  # which is what is to be drawn
     if directory is not None:

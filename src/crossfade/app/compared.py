@@ -45,13 +45,18 @@ def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Resu
         return run(m1, m2, **settings, client=client, progress=progress)
 
 
-def ranked(given: Mapping[str, Any], progress: bool) -> Any:
-    """By `rank`, with what the page says about the models."""
+def models_to_rank(given: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Many models, and what the page says about them."""
     from crossfade.app.arguments import many_models
 
     priors = tuple(given[name] for name in PRIORS)
     kind = given["all_subsets"], given["orders"], given["family"], given["scaling"]
-    models, about = many_models(given["what"], *kind, priors, reading_of(given))
+    return many_models(given["what"], *kind, priors, reading_of(given))
+
+
+def ranked(given: Mapping[str, Any], progress: bool, models: tuple[Any, dict[str, str]] | None = None) -> Any:
+    """By `rank`, with what the page says about the models."""
+    models, about = models_to_rank(given) if models is None else models
     from crossfade.ranking import rank as run
 
     if not about or given["route"] != "auto":

@@ -21,6 +21,7 @@ from crossfade.app.options import (
     What,
 )
 from crossfade.app.page import of_checkup
+from crossfade.app.request import check_numbers
 from crossfade.app.terminal import keep_compiled, show
 
 
@@ -40,7 +41,9 @@ def doctor(
     quiet: Quiet = False,
 ) -> None:
     """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
-    m1, m2, _ = models_of(dict(locals()))
+    given = dict(locals())
+    check_numbers(given)
+    m1, m2, _ = models_of(given)
     keep_compiled()
     from crossfade.doctor import check
 

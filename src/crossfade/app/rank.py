@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crossfade.app.compared import ranked
+from crossfade.app.compared import models_to_rank, ranked
 from crossfade.app.options import (
     Decimal,
     DropMissing,
@@ -28,10 +28,12 @@ from crossfade.app.options import (
     Sep,
     Workers,
 )
+from crossfade.app.request import check_file, check_numbers
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.terminal import show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
+MODEL_PRIORS = ("uniform", "size")
 Many = Annotated[
     list[str],
     typer.Argument(
@@ -82,17 +84,21 @@ def rank(
     given = dict(locals())
     check_plan(plan, directory)
     from crossfade.app import rankings
-    from crossfade.app.store import check_folder
+    from crossfade.ranking import DESIGNS
 
-    if out is not None:
-        check_folder(out)
-        if out.suffix not in (".json", ".csv"):
-            raise CrossfadeError(f"--out {out}: give a name that ends in .json or .csv")
+    check_numbers(given)
+    check_file("--out", out, ".json", ".csv")
+    for option, value, known in (("design", design, DESIGNS), ("model-prior", model_prior, MODEL_PRIORS)):
+        if value not in known:
+            raise CrossfadeError(f"--{option} {value}: choose one of {', '.join(known)}")
+    if top < 1:
+        raise CrossfadeError(f"--top {top}: show at least 1 model")
+    models = models_to_rank(given)
     if directory is not None:
         remember(directory, "rank", given)
         if plan:
             return
-    found = ranked(given, progress=not quiet and not as_json)
+    found = ranked(given, progress=not quiet and not as_json, models=models)
     if out is not None and out.suffix == ".csv":
         found.table.to_csv(out)
     elif out is not None:
