@@ -25,6 +25,7 @@ from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import AUTO, ROUTES, without_chains
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
+from crossfade.methods.widths import with_widths
 from crossfade.runs.ahead import sampled_ahead
 from crossfade.runs.plan import in_directory
 from crossfade.runs.workers import Task
@@ -97,7 +98,7 @@ def compare(
         wants: dict[str, Any] = {"target_se": target_se, "budget": budget, "log_prior_odds": log_prior_odds}
         why = without_chains(r1, r2, {**chains, **hints, **wants, "seed": seed})
         if isinstance(why, Result):
-            return why
+            return with_widths(why, r1, r2)
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
     if method == AUTO:
@@ -122,7 +123,7 @@ def compare(
     else:
         settings = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed}
         result = by_table(j1, j2, method, kernel=kernel, share=share, **settings)
-    return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
+    return with_widths(_described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began), j1, j2)
 
 
 def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:

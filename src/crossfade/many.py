@@ -15,6 +15,7 @@ import numpy as np
 
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
+from crossfade.methods.widths import answers_alone
 from crossfade.runs.workers import Task, worked
 from crossfade.types import DO_NOT_USE, CrossfadeError, Result
 
@@ -139,7 +140,8 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> dict[str, Any]:
     began = time.perf_counter()
     row: dict[str, Any] = dict.fromkeys(COLUMNS, None) | {"name": name, "seed": seed}
     try:
-        result = one(data, seed)
+        with answers_alone():
+            result = one(data, seed)
     except Exception as error:  # of a user's model, on data that nobody has looked at
         words = str(error) if isinstance(error, CrossfadeError) else f"{type(error).__name__}: {error}"
         row |= {"verdict": FAILED, "reason": words.splitlines()[0] if words else type(error).__name__}

@@ -31,6 +31,8 @@ def pair(
         "M2": formula_2,
         "data": f"{data.name}, {len(both[0].y)} rows, {family} family",
         "scale": both[0].scale,
+        "family": family,
+        "scaling": scaling,
         "prior": statement(prior, family),
     }
     first, second = (own._replace(notes=(*notes, *own.notes)) for own in regressions(both, family, prior))

@@ -32,12 +32,13 @@ def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Resu
     """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
     from crossfade.app.arguments import sharing
     from crossfade.methods.regressions import Regression, without_chains
+    from crossfade.methods.widths import with_widths
 
     settings: dict[str, Any] = {name: given[name] for name in SETTINGS} | {"share": sharing(given["share"])}
     if isinstance(m1, Regression):
         plain = {name: value for name, value in settings.items() if name != "directory"}
         if isinstance(found := without_chains(m1, m2, plain), Result):
-            return found
+            return with_widths(found, m1, m2)
     keep_compiled()
     from crossfade.api import compare as run
 

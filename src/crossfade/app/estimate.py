@@ -26,5 +26,7 @@ def estimate(
     if with_ is not None:
         from crossfade.app.again import read_with
 
+        if with_ != result.raw_estimate.name:  # what other priors would have said was of that one
+            result.about.pop("widths", None)
         result = read_with(result, with_)
     answer(result)

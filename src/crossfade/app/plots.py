@@ -28,12 +28,12 @@ STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon"
 def check_picture(path: str | Path) -> None:
     """That a picture can be drawn there."""
     try:
-        from matplotlib.backend_bases import FigureCanvasBase
+        import matplotlib.backend_bases
     except ImportError:
         raise CrossfadeError("pictures need matplotlib: pip install 'crossfade[plot]'") from None
     path = Path(path)
     check_folder(path)
-    kinds = FigureCanvasBase.get_supported_filetypes()
+    kinds = matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise CrossfadeError(f"{path}: end the name of the picture with one of .{', .'.join(sorted(kinds))}")
 

@@ -56,7 +56,8 @@ def from_formulas(
     Of the logistic family the response may be two labels, such as yes and no: the result says which is 1.
     """
     both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
-    first, second = regressions(both, family, prior)
+    # The models alone do not know what was done to their columns, and priors and effects are on that scale.
+    first, second = (own._replace(notes=(both[0].scale, *own.notes)) for own in regressions(both, family, prior))
     return as_model(first), as_model(second)
 
 
