@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "crossfade"
 ENGINE = {"types", "density", "paths", "sampling", "analysis"}
 MAY_IMPORT = {
     "": set(),  # the package itself resolves its public names when asked, by string
+    "__main__": {"app"},
     "types": set(),
     "data": {"types"},
     "density": {"types"},

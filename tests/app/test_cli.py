@@ -141,7 +141,7 @@ def test_demo_prints_the_exact_answer_beside_the_estimate(monkeypatch):
     monkeypatch.setattr(module, "compare", noted)
     shown = run("demo")
     assert shown.exit_code == 0, shown.output
-    assert asked == {"target_se": 0.005, "seed": 0, "route": "path"}
+    assert asked == {"target_se": 0.005, "seed": 0, "route": "path", "progress": True}
     page = words(shown.stdout)
     assert "Verdict: trustworthy" in page and "exact log Bayes factor can be computed: it is 8.8571" in page
     away = float(page.split("standard errors away")[0].split()[-1])
@@ -322,8 +322,13 @@ def test_interrupt_before_the_first_rung(folder, monkeypatch):
     assert stopped.exit_code == 130 and "Nothing was finished" in stopped.stderr
 
 
-def test_a_bug_is_not_dressed_up_as_a_message(folder, monkeypatch):
-    assert isinstance(interrupted_by(ZeroDivisionError(), folder, monkeypatch).exception, ZeroDivisionError)
+def test_a_bug_is_one_line_and_a_code_of_its_own(folder, monkeypatch):
+    shown = interrupted_by(ZeroDivisionError("by\nnothing"), folder, monkeypatch)
+    assert shown.exit_code == 1 and shown.stdout == ""
+    said = "Error: ZeroDivisionError: by nothing. This is a bug in crossfade, or in a model that it was given: run it"
+    assert words(shown.stderr).startswith(said) and "Traceback" not in shown.stderr
+    shown = run("compare", folder / "radiata.csv", "y ~ x", "y ~ z", "--route", "path", "--debug")
+    assert shown.exit_code == 1 and "Traceback" in shown.stderr and "ZeroDivisionError: by\nnothing" in shown.stderr
     assert interrupted_by(CrossfadeError("say what [x]"), folder, monkeypatch).stderr == "Error: say what [x]\n"
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crossfade.app import machine
 from crossfade.app.arguments import sharing
 from crossfade.app.compared import client_of, compared, models_of, reading_of
+from crossfade.app.machine import print_json
 from crossfade.app.options import (
     METHODS,
     Decimal,
     DropMissing,
     Family,
     Folder,
+    Json,
     NoiseRate,
     NoiseShape,
     OnlyPlan,
@@ -30,13 +33,16 @@ from crossfade.app.options import (
     What,
     Workers,
 )
-from crossfade.app.output import answer
+from crossfade.app.output import NO_ANSWER, answer
 from crossfade.app.page import of_sensitivity
 from crossfade.app.request import STORED, check_file, check_method, check_names, check_numbers, check_picture
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.stopped import unanswered
 from crossfade.app.terminal import keep_compiled, show
-from crossfade.types import CrossfadeError, NoAnswer, Result
+from crossfade.types import DO_NOT_USE, CrossfadeError, NoAnswer, Result
+
+if TYPE_CHECKING:
+    from crossfade.methods.sensitivity import Sensitivity
 
 
 def compare(
@@ -80,10 +86,12 @@ def compare(
     noise_rate: NoiseRate = 0.1,
     prior_sd: PriorSd = None,
     log_prior_odds: Annotated[float, typer.Option(help="log p(M2)/p(M1) before the data.")] = 0.0,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare two formulas on the data of a CSV file, or two models in Python files."""
     given = dict(locals())
+    quiet = quiet or as_json
     check_plan(plan, directory)
     check_numbers(given)
     from crossfade.app import store
@@ -99,7 +107,13 @@ def compare(
         asked |= {"route": route} if route != "auto" else {}
         with client_of(given) as client:
             found, notes = compared_by(by, what, family, priors, reading_of(given), **asked, client=client)
-        show(*of_many(found, by, out, notes))
+        if as_json:
+            kept = None if out is None else str(out)
+            print_json("comparisons", by=by, notes=notes, rows=found.rows, verdicts=found.verdicts, stored_in=kept)
+        else:
+            show(*of_many(found, by, out, notes))
+        if all(row["log_bayes_factor"] is None for row in found.rows):
+            raise typer.Exit(NO_ANSWER)
         return
     check_method(given)
     check_file("--out", out, *STORED)
@@ -111,6 +125,8 @@ def compare(
     if directory is not None:
         remember(directory, "compare", given)
         if plan:
+            if as_json:
+                print_json("plan", folder=str(directory))
             return
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     try:
@@ -130,9 +146,17 @@ def compare(
     result = result._replace(about={**result.about, **about})
     if out is not None:
         store.save(result, out)
+    more: dict[str, Any] = {} if out is None else {"stored_in": str(out)}
+    if as_json and sensitivity is not None and result.verdict != DO_NOT_USE:
+        more["sensitivity"] = machine.curve(_curve(m1, m2, result, sensitivity, plot))
     stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
-    answer(result, stored)
-    _look_further(m1, m2, result, sensitivity, plot)
+    answer(result, stored, as_json, **more)
+    if sensitivity is not None and not as_json:
+        show(*of_sensitivity(_curve(m1, m2, result, sensitivity, plot)))
+    elif plot is not None and sensitivity is None:
+        from crossfade.app.plots import plot_path
+
+        plot_path(result, plot)
 
 
 def _refuse_with_by(**given: Any) -> None:
@@ -141,18 +165,14 @@ def _refuse_with_by(**given: Any) -> None:
             raise CrossfadeError(f"--{name.replace('_', '-')} is for one comparison: leave it out, or leave --by out")
 
 
-def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path | None) -> None:
-    if name is not None:
-        keep_compiled()
-        from crossfade.methods.sensitivity import prior_sensitivity
+def _curve(m1: Any, m2: Any, result: Result, name: str, plot: Path | None) -> Sensitivity:
+    """The answer by the scale of a prior, drawn where that is asked for."""
+    keep_compiled()
+    from crossfade.methods.sensitivity import prior_sensitivity
 
-        curve = prior_sensitivity(m1, m2, result, name)
-        show(*of_sensitivity(curve))
-        if plot is not None:
-            from crossfade.app.plots import plot_sensitivity
+    curve = prior_sensitivity(m1, m2, result, name)
+    if plot is not None:
+        from crossfade.app.plots import plot_sensitivity
 
-            plot_sensitivity(curve, plot)
-    elif plot is not None:
-        from crossfade.app.plots import plot_path
-
-        plot_path(result, plot)
+        plot_sensitivity(curve, plot)
+    return curve

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crossfade.app.options import ESTIMATORS
+from crossfade.app.options import ESTIMATORS, Json
 from crossfade.app.output import answer
 from crossfade.types import CrossfadeError
 
@@ -16,6 +16,7 @@ from crossfade.types import CrossfadeError
 def estimate(
     run: Annotated[Path, typer.Argument(help="A run stored with --out.", metavar="RUN")],
     with_: Annotated[str | None, typer.Option("--with", help=f"One of {ESTIMATORS}.", metavar="ESTIMATOR")] = None,
+    as_json: Json = False,
 ) -> None:
     """Read a stored run again, with its own estimator or another one."""
     from crossfade.app import store
@@ -29,4 +30,4 @@ def estimate(
         if with_ != result.raw_estimate.name:  # what other priors would have said was of that one
             result.about.pop("widths", None)
         result = read_with(result, with_)
-    answer(result)
+    answer(result, as_json=as_json)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import typer
 
 from crossfade.app.compared import models_of
+from crossfade.app.machine import checkup, print_json
 from crossfade.app.options import (
     Decimal,
     DropMissing,
     Family,
+    Json,
     NoiseRate,
     NoiseShape,
     PriorMean,
@@ -20,6 +22,7 @@ from crossfade.app.options import (
     Sep,
     What,
 )
+from crossfade.app.output import NO_ANSWER
 from crossfade.app.page import of_checkup
 from crossfade.app.request import check_numbers
 from crossfade.app.terminal import keep_compiled, show
@@ -38,6 +41,7 @@ def doctor(
     noise_shape: NoiseShape = 0.1,
     noise_rate: NoiseRate = 0.1,
     prior_sd: PriorSd = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Examine two models before comparing them: data, gradients, normalisation, a placebo parameter."""
@@ -47,7 +51,10 @@ def doctor(
     keep_compiled()
     from crossfade.doctor import check
 
-    found = check(m1, m2, seed=seed, progress=not quiet)
-    show(*of_checkup(found))
+    found = check(m1, m2, seed=seed, progress=not (quiet or as_json))
+    if as_json:
+        print_json("checkup", **checkup(found))
+    else:
+        show(*of_checkup(found))
     if not found.ok:
-        raise typer.Exit(3)
+        raise typer.Exit(NO_ANSWER)

@@ -46,6 +46,7 @@ DropMissing = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else (docs/json.md has the fields).")]
 Folder = Annotated[
     Path | None,
     typer.Option(

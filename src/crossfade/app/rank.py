@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from crossfade.app import machine
 from crossfade.app.compared import models_to_rank, ranked
+from crossfade.app.machine import print_json
 from crossfade.app.options import (
     Decimal,
     DropMissing,
     Family,
     Folder,
+    Json,
     NoiseRate,
     NoiseShape,
     OnlyPlan,
@@ -28,6 +30,7 @@ from crossfade.app.options import (
     Sep,
     Workers,
 )
+from crossfade.app.output import NO_ANSWER
 from crossfade.app.request import check_file, check_numbers
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.terminal import show
@@ -68,7 +71,7 @@ def rank(
     scheduler_file: SchedulerFile = None,
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+    as_json: Json = False,
     sep: Sep = None,
     decimal: Decimal = None,
     drop_missing: DropMissing = False,
@@ -97,6 +100,8 @@ def rank(
     if directory is not None:
         remember(directory, "rank", given)
         if plan:
+            if as_json:
+                print_json("plan", folder=str(directory))
             return
     found = ranked(given, progress=not quiet and not as_json, models=models)
     if out is not None and out.suffix == ".csv":
@@ -104,8 +109,8 @@ def rank(
     elif out is not None:
         rankings.save(found, out)
     if as_json:
-        print(json.dumps(rankings.as_json(found)))
+        print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out))
     else:
         show(*rankings.of_ranking(found, top))
     if found.verdict == DO_NOT_USE:
-        raise typer.Exit(3)
+        raise typer.Exit(NO_ANSWER)

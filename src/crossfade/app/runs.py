@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from crossfade.app.compared import compared, models_of, ranked, written_out
+from crossfade.app.machine import print_json
+from crossfade.app.options import Json, Quiet
 from crossfade.app.terminal import console
 from crossfade.app.words import with_error
 from crossfade.types import CrossfadeError, Estimate
@@ -53,27 +55,32 @@ def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:
 def resume(
     folder: Run,
     budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was stopped, or show the answer of one that has ended."""
-    _go_on(folder, {} if budget is None else {"budget": budget})
+    _go_on(folder, {} if budget is None else {"budget": budget}, as_json, quiet)
 
 
 def extend(
     folder: Run,
     target_se: Annotated[float, typer.Option(help="The standard error to stop at.")],
     budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run until its error is smaller."""
-    _go_on(folder, {"target_se": target_se} | ({} if budget is None else {"budget": budget}))
+    _go_on(folder, {"target_se": target_se} | ({} if budget is None else {"budget": budget}), as_json, quiet)
 
 
-def _go_on(folder: Path, changed: dict[str, Any]) -> None:
+def _go_on(folder: Path, changed: dict[str, Any], as_json: bool, quiet: bool) -> None:
     command, given = _remembered(folder)
+    changed |= {"as_json": as_json, "quiet": quiet or given.get("quiet", False)}
     paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
     COMMANDS[command](**{**given, **paths, **changed, "plan": False})
 
 
-def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+def status(folder: Run, as_json: Json = False) -> None:
     """What a run has, without sampling anything: chunks, the estimate and its error so far."""
     from crossfade.runs.chunks import DAMAGED, ENDING
     from crossfade.runs.plan import looking
@@ -93,7 +100,7 @@ def status(folder: Run, as_json: Annotated[bool, typer.Option("--json", help="Pr
     except CrossfadeError as error:
         found["missing"] = str(error)
     if as_json:
-        print(json.dumps(found))
+        print_json("status", folder=str(folder), **found)
         return
     out = console()
     out.print(
@@ -132,6 +139,7 @@ def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def work(
     folder: Run,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but what is left.")] = False,
 ) -> None:
     """Sample what nobody else samples, in a folder that several machines share; then: crossfade resume FOLDER."""
@@ -139,27 +147,34 @@ def work(
     from crossfade.runs.leases import Leases, WorkDone, working
 
     command, given = _remembered(folder)
-    say = chosen(not quiet)
+    say = chosen(not (quiet or as_json))
     try:
         with working(Leases(folder, say)):
             _so_far(command, given)
     except WorkDone as done:
         say("")
+        if as_json:
+            print_json("work", folder=str(folder), done=str(done))
+            return
         console().print(f"{done}. The answer so far: crossfade status {folder}; the answer: crossfade resume {folder}")
 
 
 def gather(
     folder: Run,
     others: Annotated[list[Path], typer.Argument(help="Folders of the same run, from other machines.")],
+    as_json: Json = False,
 ) -> None:
     """Join folders of one run that were made on several machines."""
     from crossfade.runs.plan import gathered
 
-    out = console()
-    n = gathered(folder, others, out.print)
+    out, left_out = console(), list[str]()
+    n = gathered(folder, others, left_out.append if as_json else out.print)
     if not (folder / COMMAND).exists():
         for other in others:
             if (other / COMMAND).is_file():
                 (folder / COMMAND).write_bytes((other / COMMAND).read_bytes())
                 break
+    if as_json:
+        print_json("gathered", folder=str(folder), added=n, left_out=left_out)
+        return
     out.print(f"{n} chunks added. Go on with: crossfade resume {folder}")
