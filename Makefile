@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test test-all paper docs lint clean
+.PHONY: demo test test-all paper docs lint release-check clean
 
 demo: $(STAMP)
 	$(VENV)/bin/crossfade demo
@@ -32,6 +32,10 @@ lint: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+# Wheel and sdist in clean environments, with the highest and the lowest versions of what they need: some ten minutes.
+release-check: $(STAMP)
+	$(VENV)/bin/python tools/release_check.py
 
 # A name may exist and still not run (version managers leave such shims), so each one is tried.
 $(STAMP): pyproject.toml constraints.txt

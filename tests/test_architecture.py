@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "crossfade"
 ENGINE = {"types", "density", "paths", "sampling", "analysis"}
 MAY_IMPORT = {
     "": set(),  # the package itself resolves its public names when asked, by string
+    "__main__": {"app"},
     "types": set(),
     "data": {"types"},
     "density": {"types"},
@@ -47,7 +48,7 @@ EXTRAS = {
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},
 }
 IMPORT_NAMES = {"copasi_basico": "basico"}  # where a package is not called as it is imported
-LIGHT_BRIDGES = {"crossfade.bridges", "crossfade.bridges.design", "crossfade.bridges.formula"}
+LIGHT_BRIDGES = {"crossfade.bridges", *(f"crossfade.bridges.{name}" for name in ("columns", "design", "formula"))}
 
 
 def imports(path: Path, module: str) -> list[str]:

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from crossfade.density.exchangeable import one_numbering
-from crossfade.density.joint import Joint, as_joint, nothing
+from crossfade.density.joint import Joint, as_joint, notes_of, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.density.regression import regression_of
@@ -25,6 +25,7 @@ from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import AUTO, ROUTES, without_chains
 from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
+from crossfade.methods.widths import with_widths
 from crossfade.runs.ahead import sampled_ahead
 from crossfade.runs.plan import in_directory
 from crossfade.runs.workers import Task
@@ -97,7 +98,7 @@ def compare(
         wants: dict[str, Any] = {"target_se": target_se, "budget": budget, "log_prior_odds": log_prior_odds}
         why = without_chains(r1, r2, {**chains, **hints, **wants, "seed": seed})
         if isinstance(why, Result):
-            return why
+            return with_widths(why, r1, r2)
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
     if method == AUTO:
@@ -124,7 +125,7 @@ def compare(
         plan = {**settings, "method": row_of(method)[1], "kernel": getattr(kernel, "__qualname__", kernel)}
         with in_directory(directory, {"M1": j1, "M2": j2}, plan, chosen(progress)):
             result = by_table(j1, j2, method, kernel=kernel, **settings)
-    return _described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began)
+    return with_widths(_described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began), j1, j2)
 
 
 def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:
@@ -184,7 +185,7 @@ def _by_default(
     else:
         result = result_of(run)
     j1, j2 = run.joints
-    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": [*j1.notes, *j2.notes]}
+    about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": notes_of(j1, j2)}
     return result._replace(about={**about, **result.about})
 
 
@@ -225,7 +226,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "log_prior_odds": float(log_prior_odds),
         "priors": {**j1.priors, **j2.priors},
         "tempered_priors": tempered,
-        "notes": result.about.get("notes", [*j1.notes, *j2.notes]),
+        "notes": result.about.get("notes", notes_of(j1, j2)),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
         "seconds": seconds,

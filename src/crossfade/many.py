@@ -17,6 +17,7 @@ import numpy as np
 
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
+from crossfade.methods.widths import answers_alone
 from crossfade.runs.plan import in_directory, is_looking
 from crossfade.runs.rows import Rows, rows_of
 from crossfade.runs.workers import Task
@@ -89,8 +90,9 @@ def compare_many(
 
     Models are NumPyro functions of the data, or functions that make a model of any kind from them; a data set is a
     tuple of arguments, a dict of named ones, or one array. Two formulas take a table each (and `family`, `prior`,
-    `scaling`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's random numbers
-    depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop the rest.
+    `scaling`, `drop_missing`). Data sets of the same shapes compile once. `settings` are those of `compare`; a row's
+    random numbers depend on `seed` and on its name alone. A data set that fails says why in its row and does not stop
+    the rest.
     With a Dask `client` its workers make the rows.
     With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on. They
     are kept in `directory`, which stays, or else in a folder beside the table, which goes when the table is written.
@@ -148,7 +150,8 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> Rows:
     began = time.perf_counter()
     row: dict[str, Any] = dict.fromkeys(COLUMNS, None) | {"name": name, "seed": seed}
     try:
-        result = one(data, seed)
+        with answers_alone():
+            result = one(data, seed)
     except Exception as error:  # of a user's model, on data that nobody has looked at
         words = str(error) if isinstance(error, CrossfadeError) else f"{type(error).__name__}: {error}"
         row |= {"verdict": FAILED, "reason": words.splitlines()[0] if words else type(error).__name__}
@@ -164,10 +167,10 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
     from crossfade.bridges.formula import Prior, designs, regressions
 
     family, scaling = settings.pop("family", "gaussian"), settings.pop("scaling", "standardise")
-    prior = settings.pop("prior", Prior())
+    prior, drop_missing = settings.pop("prior", Prior()), settings.pop("drop_missing", False)
 
     def one(table: Any, seed: int) -> Result:
-        both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+        both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
         first, second = regressions(both, family, prior)
         if isinstance(found := without_chains(first, second, {**settings, "seed": seed}), Result):
             return found

@@ -163,6 +163,11 @@ class Result(NamedTuple):
         return float(1 / (1 + np.exp(-self.log_posterior_odds)))
 
     @property
+    def sentence(self) -> str:
+        """The answer in a sentence to paste."""
+        return str(import_module("crossfade.app.words").sentence(self))
+
+    @property
     def posteriors(self) -> Any:
         """Draws of both posteriors as an xarray DataTree: `posteriors["M1"]` is what ArviZ takes."""
         return import_module("crossfade.app.tree").posteriors(self)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from crossfade.app import cli, store
 from crossfade.app.again import read_with
+from crossfade.app.stopped import unanswered
 from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 EQUILIBRIUM = Trace(
@@ -122,7 +123,7 @@ def test_a_method_of_the_table_is_judged_anew_by_its_own_rule():
 
 def test_a_run_without_an_answer_can_be_read_with_another_estimator(tmp_path):
     """As it is stored where the estimator of its method refuses the traces."""
-    run = cli.unanswered(of_default().legs, {"method": "MBAR"}, "MBAR did not converge: use 'bar'.")
+    run = unanswered(of_default().legs, {"method": "MBAR"}, "MBAR did not converge: use 'bar'.")
     store.save(run, tmp_path / "run.nc")
     refused = estimate(tmp_path / "run.nc")
     assert refused.exit_code == 2 and "MBAR did not converge: use 'bar'." in words(refused.stderr)

@@ -206,8 +206,8 @@ def test_hostile_names_are_harmless_in_a_notebook():
     )  # fmt: skip
     found = Elements(run._repr_html_())
     assert found.seen == {"div", "b", "table", "tr", "td"} and found.attributes == {"style"}
-    assert found.text.count(bad) == 15
-    assert words(page(run)).count("alert") == 15
+    assert found.text.count(bad) == 16
+    assert words(page(run)).count("alert") == 16
 
 
 def test_hostile_names_do_not_steer_the_terminal():

@@ -45,9 +45,9 @@ def test_formulas_and_orders_and_json(pima, tmp_path):
         (["y ~ glu", "--all-subsets", "y ~ bmi"], "takes one formula and no others"),
         (["y ~ glu", "--orders", "3"], "orders like 1:10"),
         (["y ~ glu", "y ~ sugar"], "there is no column 'sugar'"),
-        (["y ~ glu", "y ~ bmi", "--model-prior", "flat"], "unknown prior 'flat'"),
+        (["y ~ glu", "y ~ bmi", "--model-prior", "flat"], "--model-prior flat: choose one of uniform, size"),
         (["y ~ glu", "y ~ bmi", "--out", "x.txt"], "ends in .json or .csv"),
-        (["y ~ glu", "y ~ bmi", "--design", "ring"], "unknown design 'ring'"),
+        (["y ~ glu", "y ~ bmi", "--design", "ring"], "--design ring: choose one of tree, star, chain"),
     ],
 )
 def test_refused_with_a_reason(pima, arguments, said):

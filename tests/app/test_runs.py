@@ -60,8 +60,12 @@ def test_status_samples_nothing_and_says_what_there_is(first, folder):
 
 @pytest.mark.slow
 def test_extended(folder):
-    further = run("extend", folder, "--target-se", 0.02)
+    further = run("extend", folder, "--target-se", 0.02, "--json")
     assert further.exit_code == 0, further.output
+    found = json.loads(further.stdout)
+    assert found["kind"] == "comparison" and found["log_bayes_factor"]["error"] <= 0.02
+    again = run("resume", folder, "--json")
+    assert json.loads(again.stdout)["log_bayes_factor"] == found["log_bayes_factor"] and again.stderr == ""
     assert json.loads(run("status", folder, "--json").output)["error"] <= 0.02
 
 
@@ -74,6 +78,8 @@ def test_gathered(first, folder, tmp_path):
     said = words(run("gather", into, folder, other).output)
     assert "chunks added. Go on with: crossfade resume" in said
     assert {path.name for path in into.glob("*.npz")} == {path.name for path in every}
+    once_more = json.loads(run("gather", into, folder, "--json").stdout)
+    assert (once_more["kind"], once_more["added"], once_more["left_out"]) == ("gathered", 0, [])
     assert answer(run("resume", into)) == answer(first[1])
     plan = other / "plan.json"
     plan.write_text(plan.read_text().replace('"seed": "0"', '"seed": "1"'))

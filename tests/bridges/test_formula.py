@@ -87,11 +87,11 @@ REFUSED = {
     "missing function": (("y ~ x1", "y ~ foo(x2)", {}), r"there is no column 'foo' in the table"),
     "missing value": (
         ("y ~ x1", "y ~ x1 + x2", {"data": broken(x2=([1, 4], np.nan))}),
-        r"column 'x2' has 2 missing values \(rows 2, 5\): drop or fill",
+        r"missing in 2 of \d+ rows: 'x2' has 2 \(rows 2, 5\)\. Leave .*--drop-missing.*drop_missing=True",
     ),
     "missing response": (
         ("y ~ x1", "y ~ x2", {"data": broken(y=(0, np.nan))}),
-        r"column 'y' has 1 missing value \(row 1\)",
+        r"missing in 1 of \d+ rows: 'y' has 1 \(row 1\)",
     ),
     "infinite value": (
         ("y ~ x1", "y ~ x2", {"data": broken(x1=(2, np.inf))}),

@@ -250,3 +250,22 @@ def test_a_joint_without_the_parameter_is_fine():
     run = result(1.0, {}, posterior(m2, 2))
     assert len(prior_sensitivity(as_joint(m1), m2, run, "b").factors) == 13
     assert crossfade.prior_sensitivity is prior_sensitivity
+
+
+def test_an_answer_from_draws_near_even_odds_comes_with_other_widths():
+    """Half and twice as wide, beside the closed form of the model with that prior; a clear answer comes alone."""
+    from crossfade.methods.widths import with_widths
+
+    pair = nested(**KINDS["known"])
+    differs = Sharing(("a",), (), ("b",))
+    draws = posterior(pair[0], 1), posterior(pair[1], 2)
+    near = result(0.5, *draws)._replace(sharing=differs)  # whatever the answer, the change of it is that of the prior
+    joints = tuple(as_joint(m) for m in pair)
+    found = with_widths(near, *joints).about["widths"]
+    for (names, factor, value, error), wanted in zip(found, (0.5, 2.0), strict=True):
+        exact = log_bayes_factor(tuple(rescaled(m, "b", wanted, **KINDS["known"]) for m in pair))
+        assert (names, factor) == (["b"], wanted)
+        assert abs(value - 0.5 - (exact - log_bayes_factor(pair))) < 4 * error < 0.4
+    assert "widths" not in with_widths(result(2.4, *draws)._replace(sharing=differs), *joints).about
+    assert "widths" not in with_widths(near._replace(verdict="do not use"), *joints).about
+    assert "widths" not in with_widths(near._replace(sharing=Sharing((), (), ("a", "b"))), *joints).about

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crossfade.app.tables import Reading, read_table
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
-    import pandas
-
     from crossfade.bridges.formula import Prior
 
 
-def pair(what: list[str], family: str, scaling: str, *priors: Any) -> tuple[Any, Any, dict[str, str]]:
+def pair(
+    what: list[str], family: str, scaling: str, priors: tuple[Any, ...], reading: Reading
+) -> tuple[Any, Any, dict[str, Any]]:
     """DATA FORMULA1 FORMULA2, or FILE.py:NAME FILE.py:NAME, as two models and what the page says about them."""
     if len(what) == 2:
         return load_model(what[0], "M1"), load_model(what[1], "M2"), {"M1": what[0], "M2": what[1]}
     data, formula_1, formula_2, prior = formulas(what, *priors)
     from crossfade.bridges.formula import designs, regressions, statement
 
-    table = read_csv(data)
-    both = designs(table, formula_1, formula_2, family=family, scaling=scaling)
+    table, notes = read_table(data, reading)
+    asked: dict[str, Any] = {"family": family, "scaling": scaling, "drop_missing": reading.drop_missing}
+    both = designs(table, formula_1, formula_2, **asked)
     about = {
         "M1": formula_1,
         "M2": formula_2,
-        "data": f"{data.name}, {len(table)} rows, {family} family",
+        "data": f"{data.name}, {len(both[0].y)} rows, {family} family",
         "scale": both[0].scale,
+        "family": family,
+        "scaling": scaling,
         "prior": statement(prior, family),
     }
-    first, second = regressions(both, family, prior)
+    first, second = (own._replace(notes=(*notes, *own.notes)) for own in regressions(both, family, prior))
     return first, second, about
 
 
@@ -52,57 +55,6 @@ def prior_of_options(mean: list[str] | None, precision: list[str] | None, *noise
 
     means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
     return Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
-
-
-def read_csv(path: Path) -> pandas.DataFrame:
-    """The table in a comma-separated file with a header line."""
-    import pandas
-
-    if path.is_dir():
-        raise CrossfadeError(f"{path} is a folder: give a CSV file")
-    if not path.is_file():
-        raise CrossfadeError(f"there is no file {path}: give the path of a CSV file")
-    _check_text(path)
-    try:
-        with warnings.catch_warnings():
-            # A line longer than the header would silently lose its end, or turn the first column into labels.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            table = pandas.read_csv(path, index_col=False, encoding="utf-8-sig", skipinitialspace=True)
-    except pandas.errors.EmptyDataError:
-        raise CrossfadeError(f"{path} is empty: it needs a header line and rows of data") from None
-    except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise CrossfadeError(f"{path} is not a CSV file that can be read ({reason}): mend that line") from None
-    names = [str(name) for name in table.columns]
-    if len(names) == 1:
-        raise CrossfadeError(f"{path} has one column only, {names[0]!r}: a response and a covariate need two")
-    if pandas.to_numeric(pandas.Series(names), errors="coerce").notna().all():
-        raise CrossfadeError(
-            f"{path} begins with numbers ({', '.join(names[:4])}): put a line with the columns' names first"
-        )
-    return table
-
-
-def _check_text(path: Path) -> None:
-    data = path.read_bytes()
-    if data[:4] == b"PK\x03\x04":
-        raise CrossfadeError(f"{path} is not CSV but a spreadsheet or archive: save it as CSV first")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CrossfadeError(
-            f"{path} is not CSV text in UTF-8 (byte {error.start} is {data[error.start]:#04x}): save it "
-            "as CSV with that encoding"
-        ) from None
-    if "\0" in text:
-        raise CrossfadeError(f"{path} is not CSV but a binary file: give a CSV file")
-    header = text.lstrip().partition("\n")[0].strip()
-    for separator, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        if separator in header and "," not in header:
-            raise CrossfadeError(
-                f"{path} begins with {header!r}: it is separated by {called}, not by commas; save it with "
-                "commas (and with points in the decimals)"
-            )
 
 
 def load_model(text: str, which: str) -> Any:
@@ -195,7 +147,13 @@ def sharing(given: list[str] | None) -> Any:
 
 
 def many_models(
-    what: list[str], all_subsets: str | None, orders: str | None, family: str, scaling: str, priors: tuple[Any, ...]
+    what: list[str],
+    all_subsets: str | None,
+    orders: str | None,
+    family: str,
+    scaling: str,
+    priors: tuple[Any, ...],
+    reading: Reading,
 ) -> tuple[Any, dict[str, str]]:
     """The models, and what the page says about them."""
     if what[0].rpartition(":")[0].endswith(".py"):
@@ -208,17 +166,23 @@ def many_models(
 
     data, *formulas = what
     settings: dict[str, Any] = {"family": family, "scaling": scaling, "prior": prior_of_options(*priors)}
-    table = read_csv(Path(data))
-    about = {"data": f"{Path(data).name}, {len(table)} rows, {family} family"}
+    settings["drop_missing"] = reading.drop_missing
+    table, notes = read_table(Path(data), reading)
+
+    def told(models: Any) -> tuple[Any, dict[str, str]]:
+        note = "; ".join([*notes, *filter(None, [models.said.get("note")])])
+        about = {"data": f"{Path(data).name}, {models.said['rows']} rows, {family} family"}
+        return models, about | ({"note": note} if note else {})
+
     if all_subsets is not None:
         if formulas or orders is not None:
             raise CrossfadeError("--all-subsets takes one formula and no others")
-        return terms.all_subsets(table, all_subsets, **settings), about
+        return told(terms.all_subsets(table, all_subsets, **settings))
     if orders is not None:
         low, colon, high = orders.partition(":")
         if len(formulas) != 1 or not colon or not (low.isdigit() and high.isdigit()):
             raise CrossfadeError(f"--orders {orders}: give one formula like 'y ~ x', and orders like 1:10")
-        return terms.orders(table, formulas[0], int(low), int(high), **settings), about
+        return told(terms.orders(table, formulas[0], int(low), int(high), **settings))
     if len(formulas) < 2:
         raise CrossfadeError("give two formulas or more, or --all-subsets 'y ~ a + b', or --orders 1:10 with one")
-    return terms.from_many_formulas(table, *formulas, **settings), about
+    return told(terms.from_many_formulas(table, *formulas, **settings))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from crossfade.app.arguments import formulas, read_csv
-from crossfade.app.compared import PRIORS, client_of
+from crossfade.app.arguments import formulas
+from crossfade.app.compared import PRIORS, client_of, reading_of
 from crossfade.app.page import Row, Section
+from crossfade.app.tables import read_table
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
@@ -17,39 +18,61 @@ SETTINGS = ("target_se", "budget", "family", "seed", "scaling", "log_prior_odds"
 SHOWN = 20  # rows on the page; all are in the table that is written
 
 
-def compared_by(given: Mapping[str, Any], progress: bool) -> Many:
-    """A table of the groups that the column makes."""
-    groups, formula_1, formula_2, prior = _groups(given)
-    settings: dict[str, Any] = {name: given[name] for name in SETTINGS}
+class Groups(NamedTuple):
+    """What a column makes of a table, and what is compared on every group."""
+
+    tables: dict[str, Any]
+    formulas: tuple[str, str]
+    prior: Any
+    notes: list[str]  # what was done to the rows before
+
+
+def compared_by(given: Mapping[str, Any], groups: Groups, progress: bool) -> Many:
+    """A row for every group."""
+    settings: dict[str, Any] = {name: given[name] for name in SETTINGS} | {"prior": groups.prior}
     settings |= {"route": given["route"]} if given["route"] != "auto" else {}
     with client_of(given) as client:
-        return compare_many(formula_1, formula_2, groups, prior=prior, client=client, progress=progress, **settings)
+        return compare_many(*groups.formulas, groups.tables, client=client, progress=progress, **settings)
 
 
 def so_far(given: Mapping[str, Any]) -> dict[str, Any]:
     """How many groups are done."""
-    n_groups, found = len(_groups(given)[0]), compared_by(given, progress=False)
+    groups = groups_of(given)
+    found = compared_by(given, groups, progress=False)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
-    said = f"{len(found.rows)} of {n_groups} groups are done" + (f": {counts}" if counts else "")
-    return {"said": said, "groups": n_groups, "done": len(found.rows), "verdicts": found.verdicts}
+    said = f"{len(found.rows)} of {len(groups.tables)} groups are done" + (f": {counts}" if counts else "")
+    return {"said": said, "groups": len(groups.tables), "done": len(found.rows), "verdicts": found.verdicts}
 
 
-def _groups(given: Mapping[str, Any]) -> tuple[dict[str, Any], str, str, Any]:
-    column = given["by"]
+def groups_of(given: Mapping[str, Any]) -> Groups:
+    """The groups of rows with one value in the column of --by; what is wrong for all rows is said once."""
+    from crossfade.bridges.design import designs, prepared
+    from crossfade.bridges.formula import regressions
+
+    column, family, reading = given["by"], given["family"], reading_of(given)
     data, formula_1, formula_2, prior = formulas(given["what"], *(given[name] for name in PRIORS))
     if given["out"] is not None:
         checked_out(given["out"])
-    table = read_csv(data)
+    table, notes = read_table(data, reading)
     if column not in table.columns:
         there = ", ".join(map(str, table.columns))
         raise CrossfadeError(f"--by {column}: there is no such column in {data.name}; its columns are {there}")
     if missing := int(table[column].isna().sum()):
-        raise CrossfadeError(f"--by {column}: the column is empty in {missing} rows; fill them or drop these rows")
+        if not reading.drop_missing:
+            raise CrossfadeError(
+                f"--by {column}: the column is empty in {missing} of {len(table)} rows; fill them, or leave them out "
+                "with --drop-missing"
+            )
+        notes.append(f"{missing} of {len(table)} rows are left out, because {column} is empty")
+        table = table[table[column].notna()].reset_index(drop=True)
+    whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
+    table, notes = whole.table, [*notes, *whole.notes]
+    regressions(designs(table, formula_1, formula_2, family=family, scaling=given["scaling"]), family, prior)
     groups = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby(column, sort=False)}
-    return groups, formula_1, formula_2, prior
+    return Groups(groups, (formula_1, formula_2), prior, notes)
 
 
-def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
+def of_many(found: Many, column: str, out: Path | None, notes: Iterable[str] = ()) -> tuple[Section, ...]:
     """The rows that say most, and how many there are of each verdict."""
     answered = [row for row in found.rows if row["log_bayes_factor"] is not None]
     answered.sort(key=lambda row: -abs(row["log_bayes_factor"]))
@@ -67,4 +90,5 @@ def of_many(found: Many, column: str, out: Path | None) -> tuple[Section, ...]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
     stored = f" All rows are in {out}." if out is not None else " Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
-    return table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
+    said = (Section("Data", rows=tuple(Row(("note", note)) for note in notes)),) if notes else ()
+    return *said, table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())

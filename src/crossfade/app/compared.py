@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from crossfade.app.tables import Reading
 from crossfade.app.terminal import keep_compiled
 from crossfade.types import Result
 
@@ -14,23 +15,30 @@ PRIORS = ("prior_mean", "prior_precision", "noise_shape", "noise_rate", "prior_s
 SETTINGS = ("method", "n_iter", "seed", "n_chains", "target_se", "budget", "route", "log_prior_odds", "directory")
 
 
-def models_of(given: Mapping[str, Any]) -> tuple[Any, Any, dict[str, str]]:
+def models_of(given: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Two models, and what the page says about them."""
     from crossfade.app.arguments import pair
 
-    return pair(given["what"], given["family"], given["scaling"], *(given[name] for name in PRIORS))
+    priors = tuple(given[name] for name in PRIORS)
+    return pair(given["what"], given["family"], given["scaling"], priors, reading_of(given))
+
+
+def reading_of(given: Mapping[str, Any]) -> Reading:
+    """How the table is to be read; folders of runs may be older than these options."""
+    return Reading(**{name: given[name] for name in Reading._fields if name in given})
 
 
 def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Result:
     """By `compare`; two formulas do not wait for JAX where no chains are asked for."""
     from crossfade.app.arguments import sharing
     from crossfade.methods.regressions import Regression, without_chains
+    from crossfade.methods.widths import with_widths
 
     settings: dict[str, Any] = {name: given[name] for name in SETTINGS} | {"share": sharing(given["share"])}
     if isinstance(m1, Regression):
         plain = {name: value for name, value in settings.items() if name != "directory"}
         if isinstance(found := without_chains(m1, m2, plain), Result):
-            return found
+            return with_widths(found, m1, m2)
     keep_compiled()
     from crossfade.api import compare as run
 
@@ -38,14 +46,18 @@ def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Resu
         return run(m1, m2, **settings, client=client, progress=progress)
 
 
-def ranked(given: Mapping[str, Any], progress: bool) -> Any:
-    """By `rank`, with what the page says about the models."""
+def models_to_rank(given: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Many models, and what the page says about them."""
     from crossfade.app.arguments import many_models
 
     priors = tuple(given[name] for name in PRIORS)
-    models, about = many_models(
-        given["what"], given["all_subsets"], given["orders"], given["family"], given["scaling"], priors
-    )
+    kind = given["all_subsets"], given["orders"], given["family"], given["scaling"]
+    return many_models(given["what"], *kind, priors, reading_of(given))
+
+
+def ranked(given: Mapping[str, Any], progress: bool, models: tuple[Any, dict[str, str]] | None = None) -> Any:
+    """By `rank`, with what the page says about the models."""
+    models, about = models_to_rank(given) if models is None else models
     from crossfade.ranking import rank as run
 
     if not about or given["route"] != "auto":

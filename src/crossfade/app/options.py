@@ -7,6 +7,12 @@ from typing import Annotated
 
 import typer
 
+# Spelt out for --help, which must not wait for JAX and SciPy; a test holds them to the tables they name.
+METHODS = (
+    "TI-standard, TI-optimal, CTI, NETI, NETI-DIFF, NETI-DIFF-length, CTI-DIFF, AIS, Crooks, stepping-stone, BAR, MBAR"
+)
+ESTIMATORS = "trapezoid, corrected_trapezoid, stepping_stone, bar, mbar, jarzynski, crooks, controlled"
+
 What = Annotated[
     list[str],
     typer.Argument(
@@ -28,8 +34,19 @@ NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
 PriorSd = Annotated[
     float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
 ]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="What separates the columns of the table: , ; tab | space. (default: found out)", metavar="SEP"),
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="Of the table: . or , in its decimals. (default: found out)", metavar="POINT")
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave rows with missing values out, of all models alike.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print the answer only, not how far it is.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else (docs/json.md has the fields).")]
 Folder = Annotated[
     Path | None,
     typer.Option(

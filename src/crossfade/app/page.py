@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crossfade.app.words import number, odds, probability, with_error
+from crossfade.app.effects import effect_lines, width_lines
+from crossfade.app.words import SCALE, number, odds, probability, strength, with_error
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
 
 if TYPE_CHECKING:
@@ -113,12 +114,18 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
         low, high = (number(x, estimate.error) for x in estimate.interval())
         yield "95 % interval", f"{low} to {high}"
     yield "log10", number(estimate.value / math.log(10), estimate.error / math.log(10))
-    yield "Bayes factor", odds(estimate.value)
+    compared = bool(result.sharing.shared or result.sharing.only_1)  # else it is the evidence of one model
+    yield "Bayes factor", odds(estimate.value) + (f", {strength(estimate)} ({SCALE})" if compared else "")
     if prior:
         yield "prior odds", f"{odds(prior)} (log {prior:g})"
         yield "posterior odds", odds(log_odds)
     assumed = "" if prior else ", if both were equally likely before"
     yield "p(M2 | data)", f"{probability(log_odds)}{assumed}"
+    found = effect_lines(result)
+    yield from _list("effect" if len(found) == 1 else "effects", found)
+    yield from _list("other priors", width_lines(result))
+    if compared:
+        yield "to quote", result.sentence
 
 
 def _checks(result: Result) -> Iterator[tuple[str, str]]:

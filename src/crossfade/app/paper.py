@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from crossfade.app.machine import print_json
+from crossfade.app.options import Json, Quiet
 from crossfade.app.runs import remember
 from crossfade.app.terminal import console, keep_compiled
 from crossfade.types import CrossfadeError
@@ -35,6 +37,8 @@ def paper(
     directory: Annotated[
         Path, typer.Option("--dir", "--out", help="Folder for runs, tables and figures; see crossfade resume, status.")
     ] = Path("paper-results"),
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper: its tables as CSV, its figures as PNG and SVG."""
     given = dict(locals())
@@ -44,8 +48,12 @@ def paper(
         raise CrossfadeError("give --quick or --full, not both")
     if not finished:
         remember(directory, "paper", given)
-    for each in _experiments(name):
-        _run(each, full, repeats, workers, finished, _folder(directory, full))
+    folder = _folder(directory, full)
+    written = {
+        each: _run(each, full, repeats, workers, finished, folder, as_json, quiet) for each in _experiments(name)
+    }
+    if as_json:
+        print_json("paper", files={each: list(map(str, paths)) for each, paths in written.items()})
 
 
 def so_far(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,29 +86,39 @@ def _folder(directory: Path, full: bool) -> Path:
     return directory / ("full" if full else "quick")
 
 
-def _run(name: str, full: bool, repeats: int, workers: int, finished: bool, folder: Path) -> None:
+def _run(
+    name: str, full: bool, repeats: int, workers: int, finished: bool, folder: Path, as_json: bool, quiet: bool
+) -> list[Path]:
     from crossfade.papers.jobs import finished_jobs, run_jobs
 
     experiment: Any = import_module(f"crossfade.papers.{name}")
     out = console()
     keep_compiled()
-    out.rule(f"{experiment.TITLE} ({name})", align="left")
+    if not as_json:
+        out.rule(f"{experiment.TITLE} ({name})", align="left")
     # Jobs run alone, where times are what is measured, whatever was asked.
     alone = getattr(experiment, "ALONE", False)
     jobs, kept = experiment.jobs(full, repeats), folder / "jobs" / name
     if finished and not (jobs := finished_jobs(jobs, kept)):
         raise CrossfadeError(f"no job of {name} is done in {kept}: leave --finished out to run them")
-    runs = run_jobs(jobs, kept, 1 if alone else workers, lambda text: console(stderr=True).print(text, style="dim"))
+
+    def say(text: str) -> None:
+        if not (as_json or quiet):
+            console(stderr=True).print(text, style="dim")
+
+    runs = run_jobs(jobs, kept, 1 if alone else workers, say)
     runs.to_csv(folder / f"{name}-runs.csv", index=False)
     written = [folder / f"{name}-runs.csv"]
     for key, table in experiment.tables(runs).items():
         path = folder / f"{name}-{key}.csv"
         table.to_csv(path, index=False, float_format="%.6g")
         written.append(path)
-        out.print(_shown(key, table))
+        if not as_json:
+            out.print(_shown(key, table))
     written += experiment.figures(runs, folder)
-    for path in written:
+    for path in () if as_json else written:
         out.print(f"  {path}", highlight=False)
+    return written
 
 
 def _shown(title: str, table: pandas.DataFrame) -> Table:

@@ -25,21 +25,28 @@ STYLE: Any = {"font.size": 10.5, "axes.edgecolor": GREY, "text.color": INK, "axe
 STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9.5}
 
 
-@contextmanager
-def figure_to(path: str | Path, size: tuple[float, float]) -> Iterator[Any]:
-    """An empty figure, written to the path when it is drawn. No state of pyplot's is touched."""
+def check_picture(path: str | Path) -> None:
+    """That a picture can be drawn there."""
     try:
-        import matplotlib
-        from matplotlib.figure import Figure
+        import matplotlib.backend_bases
     except ImportError:
         raise CrossfadeError("pictures need matplotlib: pip install 'crossfade[plot]'") from None
     path = Path(path)
     check_folder(path)
+    kinds = matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise CrossfadeError(f"{path}: end the name of the picture with one of .{', .'.join(sorted(kinds))}")
+
+
+@contextmanager
+def figure_to(path: str | Path, size: tuple[float, float]) -> Iterator[Any]:
+    """An empty figure, written to the path when it is drawn. No state of pyplot's is touched."""
+    check_picture(path)
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, dpi=160, layout="constrained")
-        kinds = figure.canvas.get_supported_filetypes()
-        if path.suffix[1:].lower() not in kinds:
-            raise CrossfadeError(f"{path}: end the name of the picture with one of .{', .'.join(sorted(kinds))}")
         yield figure
         figure.savefig(path)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crossfade.app.compared import ranked
+from crossfade.app import machine
+from crossfade.app.compared import models_to_rank, ranked
+from crossfade.app.machine import print_json
 from crossfade.app.options import (
+    Decimal,
+    DropMissing,
     Family,
     Folder,
+    Json,
     NoiseRate,
     NoiseShape,
     OnlyPlan,
@@ -23,12 +27,16 @@ from crossfade.app.options import (
     Scheduler,
     SchedulerFile,
     Seed,
+    Sep,
     Workers,
 )
+from crossfade.app.output import NO_ANSWER
+from crossfade.app.request import check_file, check_numbers
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.terminal import show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
+MODEL_PRIORS = ("uniform", "size")
 Many = Annotated[
     list[str],
     typer.Argument(
@@ -63,7 +71,10 @@ def rank(
     scheduler_file: SchedulerFile = None,
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+    as_json: Json = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    drop_missing: DropMissing = False,
     scaling: Scaling = "standardise",
     prior_mean: PriorMean = None,
     prior_precision: PriorPrecision = None,
@@ -76,24 +87,30 @@ def rank(
     given = dict(locals())
     check_plan(plan, directory)
     from crossfade.app import rankings
-    from crossfade.app.store import check_folder
+    from crossfade.ranking import DESIGNS
 
-    if out is not None:
-        check_folder(out)
-        if out.suffix not in (".json", ".csv"):
-            raise CrossfadeError(f"--out {out}: give a name that ends in .json or .csv")
+    check_numbers(given)
+    check_file("--out", out, ".json", ".csv")
+    for option, value, known in (("design", design, DESIGNS), ("model-prior", model_prior, MODEL_PRIORS)):
+        if value not in known:
+            raise CrossfadeError(f"--{option} {value}: choose one of {', '.join(known)}")
+    if top < 1:
+        raise CrossfadeError(f"--top {top}: show at least 1 model")
+    models = models_to_rank(given)
     if directory is not None:
         remember(directory, "rank", given)
         if plan:
+            if as_json:
+                print_json("plan", folder=str(directory))
             return
-    found = ranked(given, progress=not quiet and not as_json)
+    found = ranked(given, progress=not quiet and not as_json, models=models)
     if out is not None and out.suffix == ".csv":
         found.table.to_csv(out)
     elif out is not None:
         rankings.save(found, out)
     if as_json:
-        print(json.dumps(rankings.as_json(found)))
+        print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out))
     else:
         show(*rankings.of_ranking(found, top))
     if found.verdict == DO_NOT_USE:
-        raise typer.Exit(3)
+        raise typer.Exit(NO_ANSWER)

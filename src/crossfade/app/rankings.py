@@ -23,7 +23,7 @@ FORMAT = "crossfade ranking 1"
 def of_ranking(ranking: Ranking, shown: int = SHOWN) -> tuple[Section, ...]:
     """The verdict, the best models, the terms, and what is missing."""
     about = ranking.about
-    said = [(name, str(about[name])) for name in ("data", "scale", "prior", "search") if name in about]
+    said = [(name, str(about[name])) for name in ("data", "scale", "note", "prior", "search") if name in about]
     parts = [Section("Models", rows=tuple(Row(pair) for pair in said))] if said else []
     lines = ranking.reasons or (about.get("grounds") or "Chains of all models agree, and so do ways round.",)
     parts.append(Section(_headline(ranking), lines=tuple(lines), verdict=ranking.verdict))

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from crossfade.app.compared import compared, models_of, ranked, written_out
+from crossfade.app.machine import print_json
+from crossfade.app.options import Json, Quiet
 from crossfade.app.terminal import console
 from crossfade.app.words import with_error
 from crossfade.types import CrossfadeError, Estimate
@@ -59,37 +61,42 @@ def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:
 def resume(
     folder: Run,
     budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was stopped, or show the answer of one that has ended."""
-    _go_on(folder, {} if budget is None else {"budget": budget})
+    _go_on(folder, {} if budget is None else {"budget": budget}, as_json, quiet)
 
 
 def extend(
     folder: Run,
     target_se: Annotated[float, typer.Option(help="The standard error to stop at.")],
     budget: Annotated[str | None, typer.Option(help="At most '90 s', '5 min' or '20000 draws', from now on.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run until its error is smaller."""
-    _go_on(folder, {"target_se": target_se} | ({} if budget is None else {"budget": budget}))
+    _go_on(folder, {"target_se": target_se} | ({} if budget is None else {"budget": budget}), as_json, quiet)
 
 
-def _go_on(folder: Path, changed: dict[str, Any]) -> None:
+def _go_on(folder: Path, changed: dict[str, Any], as_json: bool, quiet: bool) -> None:
     command, given = _remembered(folder)
     for name in changed:
         if name not in given:
             raise CrossfadeError(f"--{name.replace('_', '-')} means nothing to crossfade {command}: leave it out")
+    changed |= {"as_json": as_json, "quiet": quiet or given.get("quiet", False)}
     paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
     COMMANDS[command](**{**given, **paths, **changed})
 
 
-def status(where: Anywhere, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+def status(where: Anywhere, as_json: Json = False) -> None:
     """What a run has, without sampling anything: chunks, the estimate and its error so far."""
     from crossfade.runs.remote import fetched
 
     with fetched(where) as folder:
         found = _looked_at(folder)
     if as_json:
-        print(json.dumps(found))
+        print_json("status", folder=where, **found)
         return
     out = console()
     out.print(
@@ -160,6 +167,7 @@ def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def work(
     folder: Run,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but what is left.")] = False,
 ) -> None:
     """Sample what nobody else samples, in a folder that several machines share; then: crossfade resume FOLDER."""
@@ -167,25 +175,29 @@ def work(
     from crossfade.runs.leases import Leases, WorkDone, working
 
     command, given = _remembered(folder)
-    say = chosen(not quiet)
+    say = chosen(not (quiet or as_json))
     try:
         with working(Leases(folder, say)):
             _so_far(command, given)
     except WorkDone as done:
         say("")
+        if as_json:
+            print_json("work", folder=str(folder), done=str(done))
+            return
         console().print(f"{done}. The answer so far: crossfade status {folder}; the answer: crossfade resume {folder}")
 
 
 def gather(
     into: Anywhere,
     others: Annotated[list[str], typer.Argument(help="Folders of the same run, from other machines.")],
+    as_json: Json = False,
 ) -> None:
     """Join folders of one run that were made on several machines."""
     from crossfade.runs.chunks import write_whole
     from crossfade.runs.plan import PLAN, gathered
     from crossfade.runs.remote import fetched, is_remote, send
 
-    out, n = console(), 0
+    out, n, left_out = console(), 0, list[str]()
     with fetched(into) as folder:
         for where in others:
             with fetched(where) as other:
@@ -194,9 +206,12 @@ def gather(
                     raise CrossfadeError(f"{where} holds no run: it has no {PLAN}")
                 for plan in plans:
                     own = folder / plan.parent.relative_to(other)
-                    n += gathered(own, [plan.parent], out.print)
+                    n += gathered(own, [plan.parent], left_out.append if as_json else out.print)
                 if not (folder / COMMAND).exists() and (other / COMMAND).is_file():
                     write_whole(folder / COMMAND, (other / COMMAND).read_bytes())
         if is_remote(into):
             send(folder, into)
+    if as_json:
+        print_json("gathered", folder=into, added=n, left_out=left_out)
+        return
     out.print(f"{n} chunks added. Go on with: crossfade resume {into}")

@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from crossfade.bridges.columns import (
+    check_entries,
+    check_names,
+    counted,
+    in_backticks,
+    in_numbers,
+    named_in,
+    seen,
+    whole_rows,
+)
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -25,9 +35,13 @@ class Recipe(NamedTuple):
     mean: np.ndarray
     sd: np.ndarray
     response: tuple[float, float]  # what the response was shifted and divided by
+    used: tuple[str, ...]  # the columns of the table that it reads
 
     def columns(self, table: pandas.DataFrame) -> np.ndarray:
-        _check_columns(table, sorted({str(name) for name in self.spec.required_variables}))
+        used = list(self.used)
+        check_names(table, (), used, used)
+        check_entries(table, used)
+        whole_rows(table, used, drop_missing=False)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("error")  # formulaic's word for a level of a factor that it has not seen
@@ -47,20 +61,28 @@ class Design(NamedTuple):
     scale: str  # what was done to the columns, for people
     terms: dict[str, list[int]]  # the columns of every term
     recipe: Recipe
+    notes: tuple[str, ...] = ()  # what was done to the table, for people
 
 
-def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) -> list[Design]:
-    """The designs of formulas with one response, on the same rows and the same scale."""
-    from pandas.api.types import is_numeric_dtype
+class Prepared(NamedTuple):
+    """A table whose rows are whole and whose response is in numbers, and the formulas as formulaic reads them."""
 
+    table: pandas.DataFrame
+    parsed: dict[str, Any]  # by what messages call them
+    used: dict[str, list[str]]  # the columns that each names
+    response: str
+    notes: list[str]
+
+
+def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing: bool) -> Prepared:
+    """The table that formulas with one response are about, or why there is none."""
     if family not in FAMILIES:
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
-    if scaling not in SCALINGS:
-        raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
     labels = [f"formula {k + 1}" for k in range(len(formulas))] if len(formulas) > 1 else ["the formula"]
-    parsed = {which: _parse(text, which) for which, text in zip(labels, formulas, strict=True)}
+    texts = {which: in_backticks(text, table.columns) for which, text in zip(labels, formulas, strict=True)}
+    parsed = {which: _parse(text, which) for which, text in texts.items()}
     response, *others = (str(formula.lhs) for formula in parsed.values())
     for other in others:
         if response != other:
@@ -68,19 +90,32 @@ def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) 
                 f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
                 "explanations of the same data, so give all formulas one response"
             )
-    used = sorted({str(name) for formula in parsed.values() for name in formula.required_variables if name != "."})
-    _check_columns(table, used)
-    name = response.strip("`")  # an expression such as log(y) is looked at later
-    if name in table.columns and not is_numeric_dtype(table[name]):
-        raise CrossfadeError(
-            f"the response {name!r} is not numeric, its values are {_seen(table[name])}: recode it as "
-            "numbers (as 0 and 1 for the logistic family, as counts for the poisson family)"
-        )
+    used_by = {which: named_in(text, table.columns) for which, text in texts.items()}
+    used = list(dict.fromkeys(name for own in used_by.values() for name in own))
+    wanted = {str(name) for formula in parsed.values() for name in formula.required_variables if name != "."}
+    check_names(table, formulas, wanted, used)
+    check_entries(table, used)
+    table, notes = whole_rows(table, used, drop_missing)
+    if (name := response.strip("`")) in table.columns:  # an expression such as log(y) is looked at later
+        table, coding = in_numbers(table, name, family)
+        notes += coding
+    return Prepared(table, parsed, used_by, response, notes)
+
+
+def designs(
+    table: pandas.DataFrame, *formulas: str, family: str, scaling: str, drop_missing: bool = False
+) -> list[Design]:
+    """The designs of formulas with one response, on the same rows and the same scale."""
+    if scaling not in SCALINGS:
+        raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
+    table, parsed, used_by, response, notes = prepared(table, *formulas, family=family, drop_missing=drop_missing)
     every = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
     y = next(iter(every.values()))[0]
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
     _check_range(y, response, family)
+    if family == "gaussian" and set(y) == {0, 1}:
+        notes.append(f"the response {response} is 0 or 1 in every row: was the logistic family meant?")
     columns_of: dict[frozenset[str], str] = {}
     for which, (_, columns, names, _, _) in every.items():
         if (twin := columns_of.setdefault(frozenset(names), which)) != which:
@@ -102,9 +137,10 @@ def designs(table: pandas.DataFrame, *formulas: str, family: str, scaling: str) 
         (shift,), (sd,) = _units(y[:, None], ("",), scaling, centred)
         y, units = (y - shift) / sd, (float(shift), float(sd))
     found = []
-    for _, own, names, terms, spec in every.values():
-        recipe = Recipe(spec, *_units(own, names, scaling, centred), units)
-        found.append(Design(y, (own - recipe.mean) / recipe.sd, names, said, terms, recipe))
+    for which, (_, own, names, terms, spec) in every.items():
+        needed = tuple(name for name in used_by[which] if name != response.strip("`"))
+        recipe = Recipe(spec, *_units(own, names, scaling, centred), units, needed)
+        found.append(Design(y, (own - recipe.mean) / recipe.sd, names, said, terms, recipe, tuple(notes)))
     return found
 
 
@@ -117,6 +153,8 @@ def _parse(formula: str, which: str) -> Any:
     except (FormulaicError, SyntaxError) as error:
         # formulaic marks the place with colours and brackets of its own; the first line is the reason.
         reason = str(error).splitlines()[0].rstrip(".")
+        if "`.` operator" in reason:
+            reason = "a dot does not stand for all columns here; name them"
         raise CrossfadeError(f"{which}, {formula!r}, cannot be read ({reason}): write it like 'y ~ x1 + x2'") from None
     if not hasattr(parsed, "lhs"):
         raise CrossfadeError(f"{which}, {formula!r}, has no response: write it like 'y ~ x1 + x2'")
@@ -125,47 +163,17 @@ def _parse(formula: str, which: str) -> Any:
     return parsed
 
 
-def _check_columns(table: pandas.DataFrame, used: list[str]) -> None:
-    """Every column a formula names is there once and has a number (or a label) in every row."""
-    import pandas
-
-    there = ", ".join(map(str, table.columns))
-    for name in used:
-        if name not in table.columns:
-            raise CrossfadeError(f"there is no column {name!r} in the table: its columns are {there}")
-        if list(table.columns).count(name) > 1:
-            raise CrossfadeError(f"the table has more than one column {name!r}: rename all but one")
-        column = table[name]
-        if len(missing := np.flatnonzero(column.isna())):
-            raise CrossfadeError(
-                f"column {name!r} has {_counted(missing, 'missing value')}: drop or fill these rows "
-                "first, so that both models see the same data"
-            )
-        if pandas.api.types.is_numeric_dtype(column):
-            if len(infinite := np.flatnonzero(~np.isfinite(column.to_numpy(dtype=float)))):
-                raise CrossfadeError(f"column {name!r} has {_counted(infinite, 'infinite value')}: mend these rows")
-            continue
-        # Text that mostly reads as numbers is a spoilt column of numbers, not a factor with many levels.
-        numbers = pandas.to_numeric(column, errors="coerce").notna()
-        if len(column) > (n_text := int((~numbers).sum())) and n_text <= len(column) / 2:
-            text = np.flatnonzero(~numbers)
-            raise CrossfadeError(
-                f"column {name!r} has {_counted(text, 'entry', 'entries')} that cannot be read as a number, "
-                f"{_seen(column.iloc[text])}: mend them, or make every entry a label if it is a factor"
-            )
-
-
 def _check_range(y: np.ndarray, response: str, family: str) -> None:
     """The response is something the family can produce; only the gaussian can produce any number."""
     if family == "logistic" and not set(y) <= {0, 1}:
         raise CrossfadeError(
             f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
-            f"{_seen(y)}: recode it, or use the gaussian family"
+            f"{seen(y)}: recode it, or use the gaussian family"
         )
     if family == "poisson" and len(bad := np.flatnonzero((y < 0) | (y != np.floor(y)))):
         raise CrossfadeError(
             f"the response {response!r} must be whole numbers of at least 0 in the poisson family, but it has "
-            f"{_counted(bad, 'other value')}, {_seen(y[bad])}: give counts, or use the gaussian family"
+            f"{counted(bad, 'other value')}, {seen(y[bad])}: give counts, or use the gaussian family"
         )
 
 
@@ -193,7 +201,7 @@ def _matrices(
     for name, values in zip((str(lhs.columns[0]), *names), np.column_stack([y, columns]).T, strict=True):
         if len(bad := np.flatnonzero(~np.isfinite(values))):
             raise CrossfadeError(
-                f"{which}: {name!r} has {_counted(bad, 'entry', 'entries')} without a finite value: mend "
+                f"{which}: {name!r} has {counted(bad, 'entry', 'entries')} without a finite value: mend "
                 "the data or change the formula"
             )
     if not names:
@@ -244,16 +252,3 @@ def _describe(scaling: str, centred: bool, family: str) -> str:
         return f"{what} {'centred' if scaling == 'centre' else 'standardised: (x - mean)/sd with n - 1'}"
     why = "not centred, because not all formulas have an intercept"
     return f"{what} {why}" if scaling == "centre" else f"{what} divided by their sd with n - 1, but {why}"
-
-
-def _counted(rows: np.ndarray, one: str, many: str = "") -> str:
-    """'3 missing values (rows 2, 5, 9)', counting data rows from 1."""
-    shown = ", ".join(str(row + 1) for row in rows[:8]) + (", ..." if len(rows) > 8 else "")
-    return f"1 {one} (row {shown})" if len(rows) == 1 else f"{len(rows)} {many or one + 's'} (rows {shown})"
-
-
-def _seen(values: Any) -> str:
-    """The first few distinct values, as one would type them."""
-    distinct = list(dict.fromkeys(np.asarray(values).tolist()))
-    shown = [f"{value:g}" if isinstance(value, float) else repr(value) for value in distinct[:5]]
-    return ", ".join([*shown, *(["..."] if len(distinct) > 5 else [])])

@@ -44,14 +44,20 @@ def from_formulas(
     family: str = "gaussian",
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
+    drop_missing: bool = False,
 ) -> tuple[Model, Model]:
     """The models of two formulas with one response; columns of the same name are shared parameters.
 
     Scaling "standardise" turns every column but the intercept (and a gaussian response) into (x - mean)/sd
     with n - 1; "centre" subtracts the columns' means and leaves the response alone; "raw" changes nothing.
     Nothing is centred unless all formulas have an intercept.
+    Rows with a gap in a column that a formula names are an error, or with `drop_missing` left out of both models.
+    Columns such as body.mass or body mass are written as they are; others that are no names, in backticks.
+    Of the logistic family the response may be two labels, such as yes and no: the result says which is 1.
     """
-    first, second = regressions(designs(table, formula_1, formula_2, family=family, scaling=scaling), family, prior)
+    both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
+    # The models alone do not know what was done to their columns, and priors and effects are on that scale.
+    first, second = (own._replace(notes=(both[0].scale, *own.notes)) for own in regressions(both, family, prior))
     return as_model(first), as_model(second)
 
 
@@ -76,26 +82,28 @@ def statement(prior: Prior, family: str) -> str:
 
 def as_model(regression: Regression) -> Model:
     """The model of a regression, to be sampled."""
-    family, y, design, names, mean, precision, noise = regression
+    family, y, design, names, mean, precision, noise, notes = regression
     if family in SD:
         from crossfade.worlds.glm import logistic, poisson
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
-        return make(y, design, names, prior_mean=mean, prior_sd=precision**-0.5)
+        return make(y, design, names, prior_mean=mean, prior_sd=precision**-0.5).with_notes(notes)
     from crossfade.worlds import linear
 
     own = linear.Noise(*noise) if isinstance(noise, tuple) else noise
     assert own is not None
-    return linear.model(y, design, names, prior_mean=mean, prior_precision=precision, noise=own)
+    model = linear.model(y, design, names, prior_mean=mean, prior_precision=precision, noise=own)
+    return model.with_notes(notes)
 
 
 def _regression(design: Design, family: str, prior: Prior) -> Regression:
     names = design.names
     mean = np.array([prior.means.get(name, prior.mean) for name in names])
     if family in SD:
-        return Regression(family, *design[:3], mean, np.full(len(names), _sd(prior, family) ** -2.0))
+        precision = np.full(len(names), _sd(prior, family) ** -2.0)
+        return Regression(family, *design[:3], mean, precision, None, design.notes)
     precision = np.array([prior.precisions.get(name, prior.precision) for name in names])
-    return Regression(family, *design[:3], mean, precision, (prior.noise_shape, prior.noise_rate))
+    return Regression(family, *design[:3], mean, precision, (prior.noise_shape, prior.noise_rate), design.notes)
 
 
 def _sd(prior: Prior, family: str) -> float:

@@ -179,6 +179,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         return model._replace(**parts)
     places, theta = _places(model, which)
     _check_scalar(model, theta, which)
+    notes = model.notes  # which are no part of the program that it is read as
     model = _read(model, theta)
     bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)
     return Joint(
@@ -187,6 +188,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         log_prior=LogPrior(bare),
         log_likelihood=model.log_likelihood,
         data=model.data,
+        notes=notes,
         exact_start=True,
         factors={name: PriorFactor(model.priors[name], name) for name in model.names},
         priors={name: describe(model.priors[name]) for name in model.names},
@@ -195,6 +197,11 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         dims=model.dims,
         exchangeable=getattr(model.log_likelihood, "exchangeable", ()),  # a world may know
     )
+
+
+def notes_of(*joints: Joint) -> list[str]:
+    """What is said of several models is said once."""
+    return list(dict.fromkeys(note for joint in joints for note in joint.notes))
 
 
 def _places(model: Model, which: str) -> tuple[dict[str, Place], Theta]:

@@ -71,6 +71,7 @@ class Model(eqx.Module):
     data: np.ndarray | None
     # The model's own names of dimensions, as (parameter, names) pairs: what is static must be hashable.
     named_dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)  # what the user should know of it, said with the result
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class Model(eqx.Module):
         kernel: Callable[[Model, Model], Any] | None = None,
         data: np.ndarray | None = None,
         dims: dict[str, tuple[str, ...]] | None = None,
+        notes: tuple[str, ...] = (),
     ):
         if not priors:
             raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
@@ -98,6 +100,10 @@ class Model(eqx.Module):
         self.kernel = kernel
         self.data = data
         self.named_dims = tuple((dims or {}).items())
+        self.notes = tuple(notes)
+
+    def with_notes(self, notes: tuple[str, ...]) -> Model:
+        return Model(self.priors, self.log_likelihood, self.kernel, self.data, self.dims, notes)
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:

@@ -32,6 +32,7 @@ class Regression(NamedTuple):
     mean: np.ndarray  # [coefficient]
     precision: np.ndarray  # [coefficient]
     noise: tuple[float, float] | float | None = None  # gaussian: shape and rate, or the known variance
+    notes: tuple[str, ...] = ()  # what was done to the table that it is of, said with the result
 
     @property
     def data(self) -> np.ndarray:
@@ -181,4 +182,5 @@ def regression_of(model: Any) -> Regression | None:
     if isinstance(model, Regression):
         return model
     read = getattr(getattr(model, "log_likelihood", None), "as_regression", None)
-    return None if read is None else read(model)
+    found = None if read is None else read(model)
+    return None if found is None else found._replace(notes=model.notes)

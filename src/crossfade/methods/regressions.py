@@ -55,6 +55,7 @@ def by_regression(
         "seed": seed,
         "log_prior_odds": float(log_prior_odds),
         "priors": {**r1.priors, **r2.priors},
+        "notes": list(dict.fromkeys((*r1.notes, *r2.notes))),
         "tempered_priors": {name: (r1.priors[name], r2.priors[name]) for name in found.sharing.tempered},
         "seconds": time.perf_counter() - began,
     }

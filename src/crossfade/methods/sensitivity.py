@@ -84,21 +84,42 @@ def prior_sensitivity(
     """
     if not np.isfinite(result.log_bayes_factor.value):
         raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
-    m1, m2 = opened(m1, "M1"), opened(m2, "M2")
     values = _factors(factors, exact=prior is not None)
-    changes = {
-        k: _changes(model, k, result, name, values, prior)
-        for k, model in enumerate((m1, m2))
-        if name in (model.places if isinstance(model, Joint) else model.priors)
-    }
-    if not changes:
-        raise CrossfadeError(f"there is no parameter {name!r}: M1 has {list(m1.names)}, M2 has {list(m2.names)}")
+    changes = {k: _changes(model, k, result, name, values, prior) for k, model in _models_with(m1, m2, name).items()}
     tails, estimates, scales = np.full((2, len(values)), -np.inf), [], []
     for i, both in enumerate(zip(*changes.values(), strict=True)):
         shifts, tails[list(changes), i], said = zip(*both, strict=True)
         estimates.append(_moved(result.log_bayes_factor, dict(zip(changes, shifts, strict=True))))
         scales.append(said[0] if len(set(said)) == 1 else f"M1: {said[0]}, M2: {said[1]}")
     return Sensitivity(name, values, tuple(scales), tuple(estimates), tails)
+
+
+@in_float64
+def check_sensitivity(m1: Any, m2: Any, name: str) -> None:
+    """What can be known before anything is sampled: whether the prior can be taken out and has a scale."""
+    for k, model in _models_with(m1, m2, name).items():
+        if isinstance(prior := model.priors[name], Distribution):  # others are looked at where there are draws
+            rescaled_prior(prior, 2.0, {}, f"{name!r} in M{k + 1}")
+
+
+def _models_with(m1: Any, m2: Any, name: str) -> dict[int, Model]:
+    """Those of the two that have the parameter and know its prior."""
+    both = opened(m1, "M1"), opened(m2, "M2")
+    found = {}
+    for k, model in enumerate(both):
+        if name not in model.names:
+            continue
+        if isinstance(model, Joint):
+            raise CrossfadeError(
+                f"M{k + 1} is known by its log joint alone, so the prior of {name!r} cannot be taken out of it: build "
+                "it as a crossfade.Model or with from_numpyro, and compare again"
+            )
+        found[k] = model
+    if not found:
+        raise CrossfadeError(
+            f"there is no parameter {name!r}: M1 has {list(both[0].names)}, M2 has {list(both[1].names)}"
+        )
+    return found
 
 
 def _moved(headline: Estimate, shifts: dict[int, Replicates]) -> Estimate:
@@ -120,16 +141,10 @@ def _factors(factors: Sequence[float] | np.ndarray | None, exact: bool) -> np.nd
 
 
 def _changes(
-    model: Model | Joint, k: int, result: Result, name: str, factors: np.ndarray, prior: Callable[[float], Prior] | None
+    model: Model, k: int, result: Result, name: str, factors: np.ndarray, prior: Callable[[float], Prior] | None
 ) -> list[tuple[Replicates, float, str]]:
     """By factor: the change of the log evidence, Pareto k of the weights, and the new prior in words."""
-    which = f"M{k + 1}"
-    whose = f"{name!r} in {which}"
-    if isinstance(model, Joint):
-        raise CrossfadeError(
-            f"{which} is known by its log joint alone, so the prior of {name!r} cannot be taken out of it: build it as "
-            "a crossfade.Model or with from_numpyro, and compare again"
-        )
+    whose = f"{name!r} in M{k + 1}"
     old, draws = model.priors[name], _draws(model, result, k, name)
     first = {key: values[0, 0] for key, values in draws.items()}
     if prior is None:

@@ -5,13 +5,14 @@ NumPy only, like the regressions themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crossfade.bridges.design import INTERCEPT, Recipe, designs
+from crossfade.bridges.design import INTERCEPT, Design, Recipe, designs
 from crossfade.bridges.formula import Prior, regressions, statement
 from crossfade.density.regression import Regression
 from crossfade.methods.progress import Say
@@ -56,6 +57,7 @@ def from_many_formulas(
     family: str = "gaussian",
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
+    drop_missing: bool = False,
 ) -> Space:
     """The models of two formulas or more with one response, for `rank`; they are named by their formulas.
 
@@ -63,12 +65,12 @@ def from_many_formulas(
     """
     if len(formulas) < 2:
         raise CrossfadeError("a ranking needs two formulas or more")
-    found = designs(table, *formulas, family=family, scaling=scaling)
+    found = designs(table, *formulas, family=family, scaling=scaling, drop_missing=drop_missing)
     names = [" ".join(formula.split()) for formula in formulas]
     models = dict(zip(names, regressions(found, family, prior), strict=True))
     terms = {name: frozenset(own.terms) - {"1"} for name, own in zip(names, found, strict=True)}
     rows = Rows(tuple((own.recipe, own.names) for own in found))
-    return Space(models, terms, {"scale": found[0].scale, "prior": statement(prior, family)}, rows=rows)
+    return Space(models, terms, _said(found[0], statement(prior, family)), rows=rows)
 
 
 def orders(
@@ -80,6 +82,7 @@ def orders(
     family: str = "gaussian",
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
+    drop_missing: bool = False,
 ) -> Space:
     """Polynomials in one covariate of every order from `low` to `high`: "y ~ x" and 1 to 10.
 
@@ -88,15 +91,23 @@ def orders(
     if not 0 <= low <= high:
         raise CrossfadeError(f"orders {low}:{high}: give two whole numbers, the lower one first, such as 1:10")
     response, tilde, covariate = (part.strip() for part in formula.partition("~"))
-    if not tilde or not covariate.strip("`").replace("_", "").replace(".", "").isalnum():
+    if not tilde or not re.fullmatch(r"[\w. ]+", covariate.strip("`")):
         raise CrossfadeError(f"orders are of one covariate: write {formula!r} like 'y ~ x'")
-    (full,) = designs(table, f"{response} ~ poly({covariate}, {max(high, 1)})", family=family, scaling=scaling)
+    highest = f"{response} ~ poly({covariate}, {max(high, 1)})"
+    (full,) = designs(table, highest, family=family, scaling=scaling, drop_missing=drop_missing)
     (whole,) = regressions([full], family, prior)
     names = (INTERCEPT, *(f"order {k}" for k in range(1, max(high, 1) + 1)))
     whole = whole._replace(names=names)
     models = {f"order {k}": whole.taken(range(k + 1)) for k in range(low, high + 1)}
-    said = {"scale": f"orthogonal polynomials in {covariate}, {full.scale}", "prior": statement(prior, family)}
+    said = _said(full, statement(prior, family))
+    said["scale"] = f"orthogonal polynomials in {covariate}, {full.scale}"
     return Space(models, {}, said, rows=Rows(((full.recipe, names),)))
+
+
+def _said(design: Design, prior: str) -> dict[str, str]:
+    """What the page says of all models: the rows that they are of, the scale of the columns, the priors, notes."""
+    notes = {"note": "; ".join(design.notes)} if design.notes else {}
+    return {"rows": str(len(design.y)), "scale": design.scale, "prior": prior, **notes}
 
 
 class Subsets(NamedTuple):
@@ -151,13 +162,14 @@ def all_subsets(
     family: str = "gaussian",
     prior: Prior = Prior(),  # noqa: B008 - immutable
     scaling: str = "standardise",
+    drop_missing: bool = False,
 ) -> Subsets:
     """Every model with some of the terms of a formula, for `rank`; of too many, those that a search finds.
 
     An interaction comes with the terms that it is built on, so "y ~ a*b + c" has 10 models. `family`, `prior` and
     `scaling` are those of `from_formulas`.
     """
-    (full,) = designs(table, formula, family=family, scaling=scaling)
+    (full,) = designs(table, formula, family=family, scaling=scaling, drop_missing=drop_missing)
     (whole,) = regressions([full], family, prior)
     columns = {term: own for term, own in full.terms.items() if term != "1" and own}
     if not columns:
@@ -165,7 +177,7 @@ def all_subsets(
     factors = {term: frozenset(term.split(":")) for term in columns}
     parents = {a: frozenset(b for b in columns if factors[b] < factors[a]) for a in columns}
     always = [i for term, own in full.terms.items() if term == "1" for i in own]
-    said = {"scale": full.scale, "prior": statement(prior, family)}
+    said = _said(full, statement(prior, family))
     return Subsets(
         formula.partition("~")[0].strip(), whole, columns, always, parents, said, Rows(((full.recipe, full.names),))
     )

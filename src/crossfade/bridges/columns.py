@@ -1,0 +1,156 @@
+"""The columns that formulas name: found under any name, without gaps, and a response in numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crossfade.types import CrossfadeError
+
+if TYPE_CHECKING:
+    import pandas
+
+SET_APART = re.compile(r"(`[^`]*`|\"[^\"]*\"|'[^']*')")  # names in backticks, and text: not to be looked into
+SEVERAL_WORDS = re.compile(r"[^\W\d]\w*(?:[. ]+\w+)+")  # can be nothing else in a formula: body.mass, body mass
+IDENTIFIER = re.compile(r"(?<![\w.])[^\W\d]\w*(?!\w)(?!\s*\()(?!\s*=(?!=))")  # no function, no name of an argument
+# The word that means 1, and the one that means 0.
+YES_NO = (
+    *(("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"), ("present", "absent")),
+    *(("positive", "negative"), ("success", "failure"), ("case", "control")),
+)
+
+
+def in_backticks(formula: str, columns: Iterable[Any]) -> str:
+    """With backticks, which formulaic wants, around columns such as body.mass or body mass."""
+    parts = SET_APART.split(formula)
+    for name in sorted(map(str, columns), key=len, reverse=True):
+        if SEVERAL_WORDS.fullmatch(name):
+            pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w.(])")
+            # What was put in backticks for a longer name is set apart from then on.
+            parts = [
+                piece
+                for i, part in enumerate(parts)
+                for piece in ([part] if i % 2 else SET_APART.split(pattern.sub(f"`{name}`", part)))
+            ]
+    return "".join(parts)
+
+
+def named_in(formula: str, columns: Iterable[Any]) -> list[str]:
+    """The columns that a formula names, functions of them included, once `in_backticks` has seen it."""
+    parts = SET_APART.split(formula)
+    names = {part[1:-1] for part in parts if part.startswith("`")}
+    names |= {found for part in parts[::2] for found in IDENTIFIER.findall(part)}
+    return [str(name) for name in dict.fromkeys(columns) if str(name) in names]
+
+
+def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterable[str], used: list[str]) -> None:
+    """Every column that a formula names is there, once."""
+    columns = list(map(str, table.columns))
+    begins = {name.partition(".")[0] for name in used}  # formulaic takes `body.mass` for something of body
+    for name in sorted(wanted):
+        if name in columns or name in begins:
+            continue
+        hint = ""
+        odd = [own for own in columns if not (own.isidentifier() or SEVERAL_WORDS.fullmatch(own))]
+        if odd := [own for own in odd if any(own in text for text in formulas)]:
+            hint = f" (write {odd[0]!r} in backticks: `{odd[0]}`)"
+        elif close := get_close_matches(name, columns, n=1):
+            hint = f" (did you mean {close[0]!r}?)"
+        raise CrossfadeError(f"there is no column {name!r} in the table: its columns are {', '.join(columns)}{hint}")
+    for name in used:
+        if columns.count(name) > 1:
+            raise CrossfadeError(f"the table has more than one column {name!r}: rename all but one")
+
+
+def check_entries(table: pandas.DataFrame, used: list[str]) -> None:
+    """No column of numbers has infinite ones, or text among them."""
+    import pandas
+
+    for name in used:
+        column = table[name]
+        if pandas.api.types.is_numeric_dtype(column):
+            if len(infinite := np.flatnonzero(np.isinf(column.to_numpy(dtype=float, na_value=np.nan)))):
+                raise CrossfadeError(f"column {name!r} has {counted(infinite, 'infinite value')}: mend these rows")
+            continue
+        # Text that mostly reads as numbers is a spoilt column of numbers, not a factor with many levels.
+        there = column.notna()
+        text = there & pandas.to_numeric(column, errors="coerce").isna()
+        if 0 < text.sum() <= there.sum() / 2:
+            rows = np.flatnonzero(text)
+            raise CrossfadeError(
+                f"column {name!r} has {counted(rows, 'entry', 'entries')} that cannot be read as a number, "
+                f"{seen(column.iloc[rows])}: mend them, or make every entry a label if it is a factor"
+            )
+
+
+def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> tuple[pandas.DataFrame, list[str]]:
+    """The rows without a gap in any of these columns, and a note if that are not all."""
+    gaps = table[used].isna()
+    if not (n_gaps := int(gaps.any(axis=1).sum())):
+        return table, []
+    by_column = [f"{name!r} has {counted(np.flatnonzero(gaps[name]))}" for name in used if gaps[name].any()]
+    rows = f"{n_gaps} of {len(table)} rows"
+    if not drop_missing:
+        raise CrossfadeError(
+            f"values are missing in {rows}: {'; '.join(by_column)}. Leave these rows out for all models alike with "
+            "--drop-missing (in Python: drop_missing=True), or fill the gaps first"
+        )
+    if n_gaps == len(table):
+        raise CrossfadeError(
+            f"every row has a missing value in one of the columns: {'; '.join(by_column)}; fill them, or leave a "
+            "column out of the formulas"
+        )
+    note = f"{rows} are left out, of every model, because values are missing: {'; '.join(by_column)}"
+    return table[~gaps.any(axis=1)].reset_index(drop=True).infer_objects(), [note]
+
+
+def in_numbers(table: pandas.DataFrame, name: str, family: str) -> tuple[pandas.DataFrame, list[str]]:
+    """The table with a response of two labels as 1 and 0, and a note that says which is which."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    column = table[name]
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        return table, []
+    words = column.astype(str).str.strip()
+    one, zero, why = _two_levels(words)
+    if family != "logistic" or not one:
+        logistic = " or choose the logistic family, which takes two labels" if one else ""
+        raise CrossfadeError(
+            f"the response {name!r} is not numeric, its values are {seen(column)}: recode it as "
+            f"numbers (as 0 and 1 for the logistic family, as counts for the poisson family){logistic}"
+        )
+    coded = (words.str.casefold() == one.casefold()).astype(float)
+    return table.assign(**{name: coded}), [f"response {name}: {one} = 1, {zero} = 0{why}"]
+
+
+def _two_levels(words: pandas.Series) -> tuple[str, str, str]:
+    """The label that becomes 1, the one that becomes 0, and why these where it is a convention; empty without two."""
+    levels = {word.casefold(): word for word in words}
+    if len(levels) != 2:
+        return "", "", ""
+    for one, zero in YES_NO:
+        if set(levels) == {one, zero}:
+            return levels[one], levels[zero], ""
+    if len(set(words)) != 2:
+        return "", "", ""
+    first, second = sorted(set(words))
+    return second, first, " (in alphabetical order; recode the column to turn them round)"
+
+
+def counted(rows: np.ndarray, one: str = "", many: str = "") -> str:
+    """'3 missing values (rows 2, 5, 9)', counting data rows from 1."""
+    shown = ", ".join(str(row + 1) for row in rows[:8]) + (", ..." if len(rows) > 8 else "")
+    if len(rows) == 1:
+        return f"1 {one} (row {shown})".replace("  ", " ")
+    return f"{len(rows)} {many or (one and one + 's')} (rows {shown})".replace("  ", " ")
+
+
+def seen(values: Any) -> str:
+    """The first few distinct values, as one would type them."""
+    distinct = list(dict.fromkeys(np.asarray(values).tolist()))
+    shown = [f"{value:g}" if isinstance(value, float) else repr(value) for value in distinct[:5]]
+    return ", ".join([*shown, *(["..."] if len(distinct) > 5 else [])])

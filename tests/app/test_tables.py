@@ -1,0 +1,194 @@
+"""Tables as people have them: what separates their columns, decimal commas, gaps, labels, names of columns."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run, words
+
+from crossfade.app.tables import Reading, read_table
+from crossfade.types import CrossfadeError
+
+RANDOM = np.random.default_rng(0)
+N = 40
+TABLE = pd.DataFrame(
+    {
+        "y": RANDOM.normal(size=N).round(3),
+        "body.mass": RANDOM.normal(70, 9, N).round(1),
+        "leaf area": RANDOM.normal(3, 1, N).round(2),
+        "age": RANDOM.integers(20, 60, N),
+        "sick": np.where(RANDOM.uniform(size=N) < 0.5, "yes", "no"),
+        "arm": np.where(RANDOM.uniform(size=N) < 0.5, "b", "a"),
+        "site": np.arange(N) % 2,
+    }
+)
+GAPS = TABLE.assign(age=TABLE["age"].mask(TABLE.index.isin([3, 7])), sick=TABLE["sick"].mask(TABLE.index == 7))
+PAIR = ("y ~ body.mass", "y ~ leaf area")
+
+
+def written(folder, table=TABLE, **how):
+    path = folder / "data.csv"
+    table.to_csv(path, index=False, **how)
+    return path
+
+
+def answer(shown):
+    assert shown.exit_code == 0, shown.output
+    return words(shown.stdout).split("log Bayes factor ")[1].split()[0]
+
+
+def test_columns_with_dots_and_spaces_and_what_formulaic_would_say_of_them(tmp_path):
+    from crossfade.bridges.formula import designs
+
+    shown = run("compare", written(tmp_path), *PAIR)
+    plain = TABLE.rename(columns={"body.mass": "x", "leaf area": "z"})
+    assert answer(shown) == answer(run("compare", written(tmp_path, plain), "y ~ x", "y ~ z"))
+    assert "only in M1 body.mass only in M2 leaf area" in words(shown.stdout)
+    settings = {"family": "gaussian", "scaling": "raw"}
+    for formula in ("y ~ np.log(body.mass)", "y ~ np.log(`body.mass`)"):
+        (found,) = designs(TABLE, formula, **settings)
+        np.testing.assert_array_equal(found.columns[:, 1], np.log(TABLE["body.mass"]))
+    (found,) = designs(TABLE.rename(columns={"age": "body.mass.index"}), "y ~ body.mass.index*body.mass", **settings)
+    assert found.names == ("Intercept", "body.mass.index", "body.mass", "body.mass.index:body.mass")
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("y ~ agee", "(did you mean 'age'?)"),
+        ("y ~ body-mass", "(write 'body-mass' in backticks: `body-mass`)"),
+        ("y ~ .", "a dot does not stand for all columns here; name them"),
+    ],
+)
+def test_names_that_are_not_there(tmp_path, formula, message):
+    table = TABLE.rename(columns={"body.mass": "body-mass"})
+    refused = run("compare", written(tmp_path, table), "y ~ age", formula)
+    assert refused.exit_code == 2 and message in words(refused.stderr)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({}, ""),
+        ({"sep": ";"}, "separated by semicolons, with decimal points"),
+        ({"sep": ";", "decimal": ","}, "separated by semicolons, with decimal commas"),
+        ({"sep": "\t", "decimal": ","}, "separated by tabs, with decimal commas"),
+        ({"sep": "|"}, "separated by bars"),
+        ({"sep": " "}, "separated by spaces"),
+        ({"decimal": ",", "quoting": 1}, "separated by commas, with decimal commas"),
+    ],
+)
+def test_separators_and_decimal_commas_are_found_out_and_said(tmp_path, how, said):
+    path = written(tmp_path, **how)
+    table, notes = read_table(path)
+    pd.testing.assert_frame_equal(table, TABLE, check_dtype=False)
+    assert said in " ".join(notes) and bool(notes) == bool(said)
+    shown = run("compare", path, *PAIR)
+    assert answer(shown) == answer(run("compare", written(tmp_path), *PAIR))
+    assert said in words(shown.stdout)
+
+
+def test_options_that_say_how_a_table_is_written(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("y;x\n1;1,234\n2;2,345\n3;5,432\n")
+    with pytest.raises(CrossfadeError, match=r"column 'x' of .* has entries like '1,234': .*--decimal ','.*thousands"):
+        read_table(path)
+    assert read_table(path, Reading(decimal=","))[0]["x"].tolist() == [1.234, 2.345, 5.432]
+    assert read_table(path, Reading(sep="semicolon", decimal="comma"))[0]["x"].tolist() == [1.234, 2.345, 5.432]
+    for option, message in (("--sep", "--sep x: give one of , ; tab | space"), ("--decimal", "x: give . or ,")):
+        refused = run("compare", path, "y ~ x", "y ~ 1", option, "x")
+        assert refused.exit_code == 2 and message in words(refused.stderr)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("y;x;z\n1;2,5;3.5\n2;3,5;4.5\n", "decimal commas in column 'x' and decimal points in column 'z'"),
+        ('y x z\n"1" 3 4 5\n"2" 4 5 6\n', "header names 3 columns, its rows have 4 entries"),
+        ("body mass\n1\n2\n", "has one column only, 'body mass'"),
+    ],
+)
+def test_tables_that_cannot_be_read_one_way(tmp_path, content, message):
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    with pytest.raises(CrossfadeError, match=message):
+        read_table(path)
+
+
+SICK = ("sick ~ age", "sick ~ age + site", "--family", "logistic")
+ALL_GAPS = "values are missing in 2 of 40 rows: 'age' has 2 (rows 4, 8); 'sick' has 1 (row 8)"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("compare", *SICK), ("compare", *SICK, "--by", "site"), ("rank", *SICK), ("doctor", *SICK)],
+    ids=["compare", "by", "rank", "doctor"],
+)
+def test_all_gaps_are_named_at_once(tmp_path, command):
+    verb, *rest = command
+    refused = run(verb, written(tmp_path, GAPS), *rest)
+    said = words(refused.stderr)
+    assert refused.exit_code == 2 and ALL_GAPS in said and "--drop-missing" in said
+
+
+def test_rows_with_gaps_are_left_out_of_every_model(tmp_path):
+    whole = written(tmp_path, GAPS.dropna())
+    expected = answer(run("compare", whole, *SICK))
+    for verb in ("compare", "rank"):
+        shown = run(verb, written(tmp_path, GAPS), *SICK, "--drop-missing")
+        assert shown.exit_code == 0, shown.output
+        page = words(shown.stdout)
+        assert "data.csv, 38 rows" in page and "2 of 40 rows are left out, of every model" in page
+        assert expected in page or verb == "rank"
+    by = run("compare", written(tmp_path, GAPS), "y ~ age", "y ~ 1", "--by", "site", "--drop-missing")
+    assert by.exit_code == 0 and "2 of 40 rows are left out" in words(by.stdout)
+    empty = written(tmp_path, TABLE.assign(site=TABLE["site"].where(TABLE.index > 0)))
+    refused = run("compare", empty, "y ~ age", "y ~ 1", "--by", "site")
+    assert refused.exit_code == 2 and "--by site: the column is empty in 1 of 40 rows" in words(refused.stderr)
+    by = run("compare", empty, "y ~ age", "y ~ 1", "--by", "site", "--drop-missing")
+    assert by.exit_code == 0 and "1 of 40 rows are left out, because site is empty" in words(by.stdout)
+
+
+def test_gaps_in_python():
+    import crossfade
+
+    with pytest.raises(CrossfadeError, match="drop_missing=True"):
+        crossfade.from_formulas(GAPS, "y ~ age", "y ~ 1")
+    result = crossfade.compare(*crossfade.from_formulas(GAPS, "y ~ age", "y ~ 1", drop_missing=True))
+    assert "2 of 40 rows are left out" in result.about["notes"][1] and "2 of 40 rows" in str(result)
+    table = crossfade.compare_many("y ~ age", "y ~ 1", {"a": GAPS}, drop_missing=True, progress=False).table
+    assert table["log_bayes_factor"].iloc[0] == result.log_bayes_factor.value
+    with pytest.raises(CrossfadeError, match="every row has a missing value"):
+        crossfade.from_formulas(GAPS.assign(age=np.nan), "y ~ age", "y ~ 1", drop_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (("yes", "no"), "response sick: yes = 1, no = 0"),
+        (("TRUE", "FALSE"), "response sick: True = 1, False = 0"),
+        (("true", "false"), "response sick: True = 1, False = 0"),
+        (("Y", "N"), "response sick: Y = 1, N = 0"),
+        (("absent", "present"), "response sick: present = 1, absent = 0"),
+        (("a", "b"), "response sick: b = 1, a = 0 (in alphabetical order; recode the column to turn them round)"),
+    ],
+)
+def test_two_labels_are_a_response_and_the_page_says_which_is_1(tmp_path, labels, said):
+    ones = TABLE["sick"] == "yes"
+    path = written(tmp_path, TABLE.assign(sick=np.where(ones, *labels)))
+    shown = run("compare", path, *SICK)
+    assert said in words(shown.stdout)
+    numbers = ones if said.startswith(f"response sick: {labels[0]} ") or labels[0].lower() == "true" else ~ones
+    path = written(tmp_path, TABLE.assign(sick=numbers.astype(int)))
+    assert answer(shown) == answer(run("compare", path, *SICK))
+
+
+def test_labels_elsewhere(tmp_path):
+    path = written(tmp_path, TABLE.assign(three=np.arange(N) % 3).replace({"three": {0: "a", 1: "b", 2: "c"}}))
+    refused = run("compare", path, "three ~ age", "three ~ 1", "--family", "logistic")
+    assert refused.exit_code == 2 and "'three' is not numeric, its values are 'a', 'b', 'c'" in words(refused.stderr)
+    refused = run("compare", path, "arm ~ age", "arm ~ 1")
+    assert refused.exit_code == 2 and "or choose the logistic family" in words(refused.stderr)
+    for family in ("gaussian", "logistic"):
+        page = words(run("compare", path, "site ~ age", "site ~ 1", "--family", family).stdout)
+        asked = "the response site is 0 or 1 in every row: was the logistic family meant?" in page
+        assert asked == (family == "gaussian")
