@@ -171,6 +171,13 @@ class Result(NamedTuple):
         """Write the result to a netCDF file, which `crossfade.load` reads."""
         import_module("crossfade.app.store").save(self, path)
 
+    def plot(self, kind: str, path: Any = None) -> Any:
+        """A picture, as matplotlib's Figure, also written to the path if there is one.
+
+        "ratios", "integrand", "overlap", "convergence", "opinions" or "differs".
+        """
+        return import_module("crossfade.app.plots").of_result(self, kind, path)
+
     def __str__(self) -> str:
         return import_module("crossfade.app.terminal").text(self)
 

@@ -231,13 +231,9 @@ def _look_further(m1: Any, m2: Any, result: Result, name: str | None, plot: Path
         curve = prior_sensitivity(m1, m2, result, name)
         show(*of_sensitivity(curve))
         if plot is not None:
-            from crossfade.app.plots import plot_sensitivity
-
-            plot_sensitivity(curve, plot)
+            curve.plot(plot)
     elif plot is not None:
-        from crossfade.app.plots import plot_path
-
-        plot_path(result, plot)
+        result.plot("integrand", plot)
 
 
 @app.command()

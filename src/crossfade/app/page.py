@@ -145,13 +145,18 @@ def _opinions(result: Result) -> list[Section]:
     if result.differences and result.verdict != TRUSTWORTHY:
         columns += ("minus the answer",)
     rows = []
-    for name, estimate in result.opinions.items():
-        one_sided = name == "stepping_stone" and _bounded(result)
-        if telling(estimate, result.log_bayes_factor) and not one_sided:
-            gap = result.differences.get(name)
-            cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
-            rows.append(Row(cells[: len(columns)]))
+    for name, estimate in worth_telling(result).items():
+        gap = result.differences.get(name)
+        cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
+        rows.append(Row(cells[: len(columns)]))
     return [Section("Second opinions", columns, (1, 2), tuple(rows))] if rows else []
+
+
+def worth_telling(result: Result) -> dict[str, Estimate]:
+    """Second opinions that say something about the answer."""
+    one_sided = ("stepping_stone",) if _bounded(result) else ()
+    answer = result.log_bayes_factor
+    return {k: own for k, own in result.opinions.items() if telling(own, answer) and k not in one_sided}
 
 
 def _called(estimator: str) -> str:

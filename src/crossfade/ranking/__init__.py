@@ -12,7 +12,8 @@ from crossfade.methods.budget import asked, check_common
 from crossfade.methods.progress import Say, chosen
 from crossfade.methods.regressions import AUTO, ROUTES
 from crossfade.ranking.points import evidences
-from crossfade.ranking.record import Ranking, prior_of, ranked
+from crossfade.ranking.prior import prior_of
+from crossfade.ranking.record import Ranking, ranked
 from crossfade.ranking.search import of_search
 from crossfade.ranking.terms import Space, Subsets
 from crossfade.types import CrossfadeError

@@ -43,7 +43,8 @@ from crossfade.ranking.network import (
     with_tree,
 )
 from crossfade.ranking.points import relative_errors
-from crossfade.ranking.record import Closure, Ranking, prior_of, ranked
+from crossfade.ranking.prior import prior_of
+from crossfade.ranking.record import Closure, Ranking, ranked
 from crossfade.runs.plan import in_directory
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
