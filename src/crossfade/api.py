@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from crossfade.density.digest import digest
 from crossfade.density.exchangeable import one_numbering
 from crossfade.density.joint import Joint, as_joint, nothing
 from crossfade.density.precision import in_float64
@@ -226,6 +227,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "notes": result.about.get("notes", [*j1.notes, *j2.notes]),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
+        "responses": digest(j2.data),
         "seconds": seconds,
     }
     return result._replace(about={**result.about, **about})

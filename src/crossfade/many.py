@@ -65,6 +65,10 @@ class Many(NamedTuple):
         """The log Bayes factors in order, with 95 % intervals; also written to the path if there is one."""
         return import_module("crossfade.app.plots").of_curve(self, "many", path)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page with all of it, which needs nothing else."""
+        import_module("crossfade.app.report").report_many(self, path)
+
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())
         return f"{len(self.rows)} data sets: {counts}\n{self.table.drop(columns=['seed', 'seconds'])}"

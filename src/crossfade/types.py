@@ -178,6 +178,17 @@ class Result(NamedTuple):
         """
         return import_module("crossfade.app.plots").of_result(self, kind, path)
 
+    def report(self, path: Any, *, sensitivity: Any = None) -> None:
+        """Write one HTML page with all of it, which needs nothing else; with a slider along a prior's scale, if given.
+
+        `sensitivity` is what `crossfade.prior_sensitivity` returns.
+        """
+        import_module("crossfade.app.report").report_result(self, path, sensitivity)
+
+    def cite(self) -> str:
+        """BibTeX of crossfade and of the methods that this answer used."""
+        return import_module("crossfade.app.report.methods").cite_result(self)
+
     def __str__(self) -> str:
         return import_module("crossfade.app.terminal").text(self)
 

@@ -32,6 +32,7 @@ from crossfade.app.options import (
 from crossfade.app.page import of_checkup, of_sensitivity, page
 from crossfade.app.paper import paper
 from crossfade.app.rank import rank
+from crossfade.app.report_command import report
 from crossfade.app.runs import COMMANDS, check_plan, extend, gather, remember, resume, status, work
 from crossfade.app.stopped import kept, unanswered
 from crossfade.app.terminal import console, keep_compiled, show
@@ -280,7 +281,7 @@ def estimate(
     _print(result)
 
 
-for command in (rank, resume, status, extend, gather, work, paper):
+for command in (rank, report, resume, status, extend, gather, work, paper):
     app.command()(command)
 COMMANDS |= {"compare": compare, "rank": rank}
 

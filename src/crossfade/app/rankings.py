@@ -10,7 +10,7 @@ import numpy as np
 
 from crossfade.app.html import pieces
 from crossfade.app.page import STRONG, Row, Section
-from crossfade.app.store import check_folder
+from crossfade.app.store import write_text
 from crossfade.app.terminal import plain
 from crossfade.app.words import with_error
 from crossfade.ranking.record import Closure, Moments, Ranking
@@ -121,11 +121,7 @@ def as_json(ranking: Ranking) -> dict[str, Any]:
 
 def save(ranking: Ranking, path: str | Path) -> None:
     """As JSON; it appears complete or not at all."""
-    path = Path(path)
-    check_folder(path)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json.dumps(as_json(ranking)), encoding="utf-8")
-    unfinished.replace(path)
+    write_text(Path(path), json.dumps(as_json(ranking)))
 
 
 def load_ranking(path: str | Path) -> Ranking:

@@ -247,6 +247,14 @@ class Ranking(NamedTuple):
         """A picture, "probabilities" or "network", as matplotlib's Figure; also written to the path if there is one."""
         return import_module("crossfade.app.plots").of_ranking(self, kind, path)
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page with all of it, which needs nothing else."""
+        import_module("crossfade.app.report").report_ranking(self, path)
+
+    def cite(self) -> str:
+        """BibTeX of crossfade and of the methods that this ranking used."""
+        return import_module("crossfade.app.report.methods").cite_ranking(self)
+
     def __str__(self) -> str:
         return import_module("crossfade.app.rankings").text(self)
 

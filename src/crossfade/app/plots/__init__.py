@@ -12,7 +12,7 @@ from crossfade.app.plots.draws import draw_convergence, draw_ratios
 from crossfade.app.plots.parameters import draw_differs
 from crossfade.app.plots.path import draw_integrand, draw_overlap
 from crossfade.app.plots.rankings import draw_network, draw_probabilities
-from crossfade.app.plots.style import drawn
+from crossfade.app.plots.style import check_matplotlib, drawn
 from crossfade.types import CrossfadeError
 
 Kinds = Mapping[str, Callable[[Any, Any], None]]
@@ -31,20 +31,21 @@ CURVES: Kinds = {"sensitivity": draw_sensitivity, "calibration": draw_calibratio
 
 def of_result(result: Any, kind: str, path: str | Path | None = None) -> Any:
     """A picture of a result, as matplotlib's Figure."""
-    return _plotted(OF_RESULT, result, kind, path)
+    return plotted(OF_RESULT, result, kind, path)
 
 
 def of_ranking(ranking: Any, kind: str, path: str | Path | None = None) -> Any:
     """A picture of a ranking."""
-    return _plotted(OF_RANKING, ranking, kind, path)
+    return plotted(OF_RANKING, ranking, kind, path)
 
 
 def of_curve(found: Any, kind: str, path: str | Path | None = None) -> Any:
     """A picture of what has one kind of picture alone."""
-    return _plotted(CURVES, found, kind, path)
+    return plotted(CURVES, found, kind, path)
 
 
-def _plotted(kinds: Kinds, what: Any, kind: str, path: str | Path | None) -> Any:
+def plotted(kinds: Kinds, what: Any, kind: str, path: str | Path | None = None) -> Any:
+    """A picture of one of these kinds."""
     if kind not in kinds:
         raise CrossfadeError(f"unknown picture {kind!r}: choose one of {', '.join(kinds)}")
     draw = kinds[kind]
@@ -53,3 +54,16 @@ def _plotted(kinds: Kinds, what: Any, kind: str, path: str | Path | None) -> Any
 
 def _draw(draw: Callable[[Any, Any], None], what: Any, figure: Any) -> None:
     draw(figure, what)
+
+
+__all__ = [
+    "CURVES",
+    "OF_RANKING",
+    "OF_RESULT",
+    "Kinds",
+    "check_matplotlib",
+    "of_curve",
+    "of_ranking",
+    "of_result",
+    "plotted",
+]

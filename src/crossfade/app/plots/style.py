@@ -23,13 +23,20 @@ STYLE |= {"text.parse_math": False, "svg.fonttype": "none", "hatch.linewidth": 0
 TIP = "tip: "  # begins the id of an artist that has something to say under the pointer
 
 
-def drawn(draw: Callable[[Any], None], path: str | Path | None = None, height: float = 3.3) -> Any:
-    """A figure that `draw` has filled, also written to the path if there is one."""
+def check_matplotlib() -> None:
+    """Pictures are an extra, so it may not be there."""
     try:
-        import matplotlib
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError:
         raise CrossfadeError("pictures need matplotlib: pip install 'crossfade[plot]'") from None
+
+
+def drawn(draw: Callable[[Any], None], path: str | Path | None = None, height: float = 3.3) -> Any:
+    """A figure that `draw` has filled, also written to the path if there is one."""
+    check_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
         if path is not None:
