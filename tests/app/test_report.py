@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import pytest
 import stored
+from stored import HOSTILE, curve, hostile
 from typer.testing import CliRunner
 
 import crossfade
@@ -18,10 +19,8 @@ from crossfade.app.report.bibliography import SOURCES
 from crossfade.app.report.slider import positions
 from crossfade.app.words import odds, with_error
 from crossfade.many import Many
-from crossfade.methods.sensitivity import Sensitivity
-from crossfade.types import CrossfadeError, Estimate, Leg, Result, Sharing
+from crossfade.types import CrossfadeError, Estimate, Leg
 
-HOSTILE = "<script>alert(1)</script>\"'&amp;</style>]]>${x}"
 VOID = {"meta", "input"}
 
 
@@ -50,13 +49,6 @@ class Read(HTMLParser):
 
     def tags(self, name: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.seen if tag == name]
-
-
-def curve(name: str = "age") -> Sensitivity:
-    factors = 2.0 ** np.arange(-2, 3)
-    estimates = tuple(Estimate(1.5 - k, 0.1, 31.0, "mbar") for k in range(5))
-    tails = np.array([[-np.inf] * 5, [0.1, 0.1, 0.1, 0.1, 0.9]])
-    return Sensitivity(name, factors, tuple(f"Normal(0, {f:g})" for f in factors), estimates, tails)
 
 
 def written(record, path, **more) -> tuple[str, Read]:
@@ -106,17 +98,6 @@ def test_the_slider_has_the_numbers_of_the_curve(tmp_path):
     (slider,) = found.tags("input")
     assert (slider["min"], slider["max"], slider["value"]) == ("0", "4", "2")
     assert "The answer changes sides at x 0.707: it depends on the prior of age." in found.words
-
-
-def hostile() -> Result:
-    draws = np.random.default_rng(0).normal(size=(4, 25))
-    bad, mbar = HOSTILE, stored.run("mbar")
-    about = {"M1": bad, "M2": bad, "data": bad, "priors": {bad: bad}, "notes": [bad], "method": bad, "path": bad}
-    return mbar._replace(
-        verdict="weak", reasons=(bad,), sharing=Sharing((), (bad,), (bad,), (), (bad,)), draws=({bad: draws}, {}),
-        about=about | {"kernels": [bad], "n_draws": {bad: 3}}, opinions={bad: Estimate(7.0, 0.1, 3.0)},
-        legs=tuple(leg._replace(name=bad) for leg in mbar.legs),
-    )  # fmt: skip
 
 
 def test_hostile_names_are_harmless(tmp_path):
@@ -196,7 +177,13 @@ def test_sources_are_those_of_what_was_used():
     brought = brought._replace(about={**brought.about, "brought": ["M1", "M2"]})
     assert keys(brought.cite()) == ["crossfade", "grzegorczyk2017", "shirts2008", "vehtari2021"]
     assert keys(stored.run("neti_diff").cite()) == ["crossfade", "grzegorczyk2017", "gelfand1990"]
-    assert keys(stored.run("mbar").cite()) == ["crossfade", "grzegorczyk2017", "shirts2008", "gelfand1990", "vehtari2021"]
+    assert keys(stored.run("mbar").cite()) == [
+        "crossfade",
+        "grzegorczyk2017",
+        "shirts2008",
+        "gelfand1990",
+        "vehtari2021",
+    ]
     assert "10.1007/s00180-017-0721-7" in stored.run("auto").cite()
     assert keys(stored.ranking().cite())[1:3] == ["grzegorczyk2017", "shirts2008"]
 

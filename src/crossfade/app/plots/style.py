@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,16 @@ def drawn(draw: Callable[[Any], None], path: str | Path | None = None, height: f
         if path is not None:
             figure.savefig(path)
     return figure
+
+
+def as_svg(figure: Any, salt: str) -> str:
+    """The figure as SVG; `salt` keeps the ids of two of them apart."""
+    import matplotlib
+
+    written = io.StringIO()
+    with matplotlib.rc_context(STYLE | {"svg.hashsalt": salt}):
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return written.getvalue()
 
 
 def tip(artist: Any, words: str) -> Any:

@@ -13,7 +13,15 @@
     box.style.left = `${Math.max(4, left)}px`;
     box.style.top = `${above > 4 ? above : y + 16}px`;
   }
-  function hide() { box.hidden = true; }
+  function point(tip) {
+    const { left, top } = tip.getBoundingClientRect();
+    show(tip.getAttribute("aria-label"), left, top);
+  }
+  // A page that scrolls to what has the focus moves away under the pointer, which must not hide it.
+  function hide() {
+    const focused = document.activeElement?.closest?.("svg .tip");
+    if (focused) point(focused); else box.hidden = true;
+  }
 
   // Lines are thin and fingers are not: what is within 7 pixels counts as pointed at.
   const NEAR = [[0, 0], [4, 0], [-4, 0], [0, 4], [0, -4], [7, 7], [-7, 7], [7, -7], [-7, -7]];
@@ -34,14 +42,11 @@
     });
     svg.addEventListener("pointerleave", hide);
     tips.forEach((tip, i) => {
-      tip.addEventListener("focus", () => {
-        const { left, top } = tip.getBoundingClientRect();
-        show(tip.getAttribute("aria-label"), left, top);
-      });
-      tip.addEventListener("blur", hide);
+      tip.addEventListener("focus", () => requestAnimationFrame(() => point(tip)));
+      tip.addEventListener("blur", () => { box.hidden = true; });
       tip.addEventListener("keydown", (event) => {
         const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-        if (event.key === "Escape") hide();
+        if (event.key === "Escape") box.hidden = true;
         if (!step) return;
         event.preventDefault();
         const next = tips[(i + step + tips.length) % tips.length];

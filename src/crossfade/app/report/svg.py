@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 from xml.etree import ElementTree as Tree
 
-from crossfade.app.plots.style import STYLE, TIP
+from crossfade.app.plots.style import TIP, as_svg
 
 URL = re.compile(r"url\(#([^)]+)\)")
 DROPPED = {"metadata", "style"}  # who made it and when; a style sheet that would hold for the whole page
@@ -15,12 +14,7 @@ DROPPED = {"metadata", "style"}  # who made it and when; a style sheet that woul
 
 def inline(figure: Any, prefix: str, label: str) -> str:
     """The figure as one <svg> element; `prefix` begins all its ids, so that two of them may be on one page."""
-    import matplotlib
-
-    written = io.StringIO()
-    with matplotlib.rc_context(STYLE | {"svg.hashsalt": prefix}):
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    root = Tree.fromstring(written.getvalue())
+    root = Tree.fromstring(as_svg(figure, prefix))
     used = {name for node in root.iter() for name in _references(node)}
     _clean(root, prefix, used)
     for size in ("width", "height", "version"):
