@@ -125,12 +125,12 @@ def draw_opinions(figure: Any, result: Result) -> None:
         colour, mark = (COLOURS[0], "o") if i == 0 else (INK, "s")
         drawn = axis.errorbar(own.value, -i, xerr=half, fmt=mark, ms=6 if i == 0 else 5, color=colour, capsize=3)
         tip(drawn.lines[0], f"{words}: {said(own)}")
-    axis.set_yticks([-i for i in range(len(rows))], [name.replace("_", " ") for name, _ in rows])
+    axis.set_yticks([-i for i in range(len(rows))], [short(name.replace("_", " "), 22) for name, _ in rows])
     axis.get_yticklabels()[0].set_fontweight("bold")
     axis.set_ylim(-len(rows) + 0.4, 0.6)
     axis.tick_params(axis="y", length=0)
     axis.locator_params(axis="x", nbins=6)
-    axis.set_xlabel("log Bayes factor of M2 over M1, 95 % intervals")
+    axis.set_xlabel("log Bayes factor, 95 % intervals")
     titled(axis, "The same number by other estimators", f"grey: the answer, {with_error(answer)}")
 
 
@@ -193,7 +193,7 @@ def draw_many(figure: Any, many: Many) -> None:
     axis.set_yticks(range(len(shown)), [short(str(row["name"]), 24) for row in shown], fontsize=7.5)
     axis.tick_params(axis="y", length=0)
     axis.set_ylim(-0.8, len(shown) - 0.2)
-    axis.set_xlabel("log Bayes factor of M2 over M1 (left: for M1, right: for M2)")
+    axis.set_xlabel("log Bayes factor (left: for M1, right: for M2)")
     words = "filled: trustworthy, open: weak" + (f"; {left:,} data sets in the middle are left out" if left > 0 else "")
     titled(axis, f"{len(rows):,} data sets", words)
 

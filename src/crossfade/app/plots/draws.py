@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crossfade.app.plots.style import COLOURS, LINES, mark_answer, tip, titled
+from crossfade.app.plots.style import COLOURS, LINES, MARKS, mark_answer, tip, titled
 from crossfade.app.words import with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
@@ -111,8 +111,10 @@ def draw_convergence(figure: Any, result: Result) -> None:
         at = np.array([(n * total / shares[-1], value) for n, value in found if np.isfinite(value)])
         if not len(at):
             continue
-        (line,) = axis.plot(*at.T, color=COLOURS[k], linestyle=LINES[k], linewidth=1.8, label=f"half {k + 1}")
-        tip(line, f"half {k + 1} of the chains, by {named.replace('_', ' ')}: {at[-1, 1]:.4f} from all its {unit}")
+        axis.plot(*at.T, color=COLOURS[k], linestyle=LINES[k], linewidth=1.8, label=f"half {k + 1}")
+        for n, value in at:
+            (dot,) = axis.plot([n], [value], MARKS[k], ms=3, color=COLOURS[k])
+            tip(dot, f"half {k + 1}, first {n:,.0f} {unit}: {value:.4f}")
     mark_answer(axis, result, upright=False)
     answer = result.log_bayes_factor
     axis.set_xlabel(f"{unit} used of each half" if unit == "chains" else "draws used of each half of the chains")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crossfade.app.plots.draws import need_legs, one_path
-from crossfade.app.plots.style import COLOURS, GREY, INK, LINES, MARKS, PALE, tip, titled
+from crossfade.app.plots.style import COLOURS, GREY, INK, LINES, MARKS, PALE, short, tip, titled
 from crossfade.app.words import with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
@@ -108,7 +108,7 @@ def draw_integrand(figure: Any, result: Result) -> None:
 
 def _draw_curve(axis: Any, leg: Leg, k: int) -> None:
     tau, mean, error = curve = curve_of(leg.forward)
-    colour, name = COLOURS[k % len(COLOURS)], leg.name.partition(",")[0]
+    colour, name = COLOURS[k % len(COLOURS)], short(leg.name.partition(",")[0])
     axis.fill_between(tau, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.25, linewidth=0, zorder=1 + k)
     (line,) = axis.plot(tau, mean, color=colour, linestyle=LINES[k % len(LINES)], linewidth=1.8, zorder=2 + k)
     line.set_label(name)
@@ -151,7 +151,7 @@ def draw_overlap(figure: Any, result: Result) -> None:
     axis = figure.subplots()
     n = max(map(len, gaps))
     for k, (leg, own) in enumerate(zip(legs, gaps, strict=True)):
-        name = leg.name.partition(",")[0]
+        name = short(leg.name.partition(",")[0])
         if n > MANY:
             (line,) = axis.plot(range(len(own)), [shared for _, _, shared in own], color=COLOURS[k % 3], label=name)
             line.set(linestyle=LINES[k % 3], marker=MARKS[k % 3], ms=3)

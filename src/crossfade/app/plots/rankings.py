@@ -123,7 +123,7 @@ def draw_network(figure: Any, ranking: Ranking) -> None:
         key.text(1.0, -i, chance(found[name]), fontsize=8.5, va="center", ha="right")
     dashed = "; dashed: pairs that check it" if ranking.closure else ""
     worst = max(ranking.log_bayes_factor(a, b).error for a, b in edges)
-    words = f"line: errors of log Bayes factors, at most {number(worst, worst)}{dashed}"
+    words = f"on lines: errors of log Bayes factors (at most {number(worst, worst)}){dashed}"
     titled(axis, "The pairs that the ranking is read from", words)
 
 

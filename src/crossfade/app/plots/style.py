@@ -80,13 +80,16 @@ def short(name: str, width: int = 28) -> str:
 
 def titled(axis: Any, title: str, below: str = "") -> None:
     """A title of at most two lines at the left edge of the picture, and smaller words under it."""
-    title = "\n".join(textwrap.wrap(printable(title), 52)[:2])
-    lines = "\n".join(textwrap.wrap(printable(below), 66)[:3])
-    n = lines.count("\n") + 1 if lines else 0
-    axis.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=8 + 12 * n)
-    if lines:
-        where: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
-        axis.annotate(lines, (0, 1), xytext=(0, 5), fontsize=9, color=INK, linespacing=1.15, **where)
+    lines = textwrap.wrap(printable(title), 52)[:2]
+    smaller = textwrap.wrap(printable(below), 70)[:3]
+    height = 13 * len(smaller) + 5
+    # The layout leaves room for an empty title; the words begin at the edge of the picture, not at that of the axis.
+    axis.set_title("\n".join(" " for _ in lines), fontsize=11, pad=height + 3)
+    where: Any = {"xycoords": ("figure fraction", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
+    for words, up, font in ((lines, height, {"size": 11, "weight": "bold"}), (smaller, 5, {"size": 9})):
+        if words:
+            axis.annotate("\n".join(words), (0.012, 1), xytext=(0, up), linespacing=1.15, **where, **font)
+            axis.texts[-1].set_in_layout(False)
 
 
 def mark_answer(axis: Any, result: Result, upright: bool = True) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from crossfade.app.page import Row, Section
+from crossfade.app.page import Row, Section, bounded, worth_telling
 from crossfade.app.store import fingerprint
 from crossfade.app.words import with_error
-from crossfade.types import Result
+from crossfade.types import Result, Trace
 
 EXPECTED = {
     "hysteresis": ("the way there minus the way back", "0"),
@@ -40,29 +40,35 @@ def priors(result: Result) -> Section:
 
 
 def diagnostics(result: Result) -> tuple[Section, ...]:
-    """Checks with what is expected of them, differences from the answer, and how chains moved."""
+    """Checks with what is expected of them, differences from the answer, and the chains."""
+    left_out = ("hysteresis",) if bounded(result) else ()  # as on the page, it would look like an alarm and be none
     rows = [
         Row((words, with_error(result.checks[name]), expected))
         for name, (words, expected) in EXPECTED.items()
-        if name in result.checks and np.isfinite(result.checks[name].error)
+        if name in result.checks and np.isfinite(result.checks[name].error) and name not in left_out
     ]
     gaps = [
-        Row((name.replace("_", " "), with_error(own)))
-        for name, own in result.differences.items()
-        if np.isfinite([own.value, own.error]).all()
+        Row((name.replace("_", " "), with_error(result.differences[name])))
+        for name in worth_telling(result)
+        if name in result.differences
     ]
-    moves = [
-        Row((leg.name, f"{float(np.nanmean(trace.acceptance)):.3f}", f"{trace.n_chains}", f"{trace.log_ratio.size:,}"))
+    chains = [
+        Row((leg.name, f"{leg.forward.n_chains}", f"{leg.forward.log_ratio.size:,}", _accepted(leg.forward)))
         for leg in result.legs
-        for trace in (leg.forward,)
     ]
     note = "In a sound run one check in twenty is two of its errors away from what is expected."
     return (
         Section("Checks", ("", "value", "expected"), (1, 2), tuple(rows), note=note) if rows else Section(),
         Section("Other estimators minus the answer", ("", "difference"), (1,), tuple(gaps)) if gaps else Section(),
-        Section("Chains", ("", "accepted", "chains", "log ratios"), (1, 2, 3), tuple(moves)) if moves else Section(),
-        Section(rows=(Row(("SHA-256 of this result", fingerprint(result))),)),
+        Section("Chains", ("", "chains", "log ratios", "accepted"), (1, 2, 3), tuple(chains)) if chains else Section(),
+        Section("Result", rows=(Row(("SHA-256 of its file", fingerprint(result))),)),
     )
+
+
+def _accepted(trace: Trace) -> str:
+    """The share of moves; posterior draws that are read again hold ones, which say nothing."""
+    share = float(np.nanmean(trace.acceptance))
+    return f"{share:.3f}" if share < 1 else ""
 
 
 def of_settings(about: dict[str, Any]) -> tuple[Section, ...]:
