@@ -117,9 +117,9 @@ def test_every_kind_of_picture_of_a_real_run(name, kind, tmp_path):
             result.plot(kind, tmp_path / "none.png")
         assert list(tmp_path.iterdir()) == []
         return
-    figure = result.plot(kind, tmp_path / f"{kind}.png")
-    assert (tmp_path / f"{kind}.png").read_bytes().startswith(PNG)
-    assert (tmp_path / f"{kind}.png").stat().st_size > 8000 and tips(figure)
+    figure = result.plot(kind, tmp_path / f"{kind}.png" if name == "auto" else None)
+    assert name != "auto" or (tmp_path / f"{kind}.png").read_bytes().startswith(PNG)
+    assert tips(figure)
     if kind not in ("differs", "overlap"):
         assert with_error(result.log_bayes_factor) in words(figure)
 
@@ -139,15 +139,15 @@ def test_the_marked_answer_is_the_results():
 
 
 def test_the_integral_of_the_integrand_is_the_answer():
-    for name in ("auto", "mbar"):
+    for name, estimator, near in (("auto", "mbar", 1e-3), ("mbar", "trapezoid", 1e-9)):
         result = stored.run(name)
         found = 0.0
         for leg in result.legs:
             tau, mean, error = path.curve_of(leg.forward)
             found += leg.sign * float(np.diff(tau) @ (mean[1:] + mean[:-1]) / 2)
             assert (error > 0).all()
-        # What the trapezoid over 41 places misses is far below the error.
-        assert found == pytest.approx(result.raw_estimate.value, abs=0.5 * result.raw_estimate.error)
+        answers = {result.raw_estimate.name: result.raw_estimate, **result.opinions}
+        assert found == pytest.approx(answers[estimator].value, abs=near)
 
 
 def test_halves_converge_to_numbers_whose_mean_is_the_answer():

@@ -12,7 +12,7 @@ from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
 TAIL = 0.5  # per cent of the draws of an end that may lie outside of the picture, on each side
 FEW = 50  # values too few for a histogram alone
-SHARES = np.linspace(0.1, 1.0, 19)  # of the draws, in a picture of convergence
+SHARES = np.linspace(0.1, 1.0, 10)  # of the draws, in a picture of convergence
 
 
 def need_legs(result: Result, what: str) -> tuple[Leg, ...]:

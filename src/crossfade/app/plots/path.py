@@ -11,8 +11,9 @@ from crossfade.app.plots.style import COLOURS, GREY, INK, LINES, MARKS, PALE, sh
 from crossfade.app.words import with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
-BINS = 40  # of a sweep, along tau
-GRID = 41  # places on the path at which the mean is computed between rungs
+BINS = 60  # of a sweep, along tau
+FEW = 12  # rungs between which the mean is computed; more of them show the curve by themselves
+GRID = 21  # places on the path at which the mean is computed between rungs
 GROUPS = 8  # of chains, left out in turn for the band
 MANY = 10  # gaps above which bars have no labels
 
@@ -26,8 +27,9 @@ class Curve(NamedTuple):
 
 
 def curve_of(trace: Trace) -> Curve:
-    """E_tau[log ratio]: between rungs from all draws together (MBAR), of sweeps in bins of tau."""
-    return _between_rungs(trace) if trace.equilibrium else _in_bins(trace)
+    """E_tau[log ratio]: between a few rungs from all draws together (MBAR), else at rungs, or in bins of tau."""
+    few = trace.equilibrium and len(np.unique(trace.tau)) <= FEW
+    return _between_rungs(trace) if few else _in_bins(trace)
 
 
 def _in_bins(trace: Trace) -> Curve:
@@ -52,8 +54,7 @@ def _between_rungs(trace: Trace) -> Curve:
     from crossfade.analysis.bennett import mbar_log_z
     from crossfade.analysis.estimators import ratios
 
-    grid = np.union1d(np.linspace(0, 1, GRID), np.unique(trace.tau)) if len(np.unique(trace.tau)) < GRID else trace.tau
-    grid = np.unique(grid)
+    grid = np.union1d(np.linspace(0, 1, GRID), np.unique(trace.tau))
 
     def means(part: Trace) -> np.ndarray:
         tau, samples = ratios(part)
