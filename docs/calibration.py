@@ -15,7 +15,7 @@ import pandas
 from numpyro import distributions as dist
 
 import crossfade
-from crossfade.app.plots import COLOURS, GREY, INK, PALE, figure_to
+from crossfade.app.plots.style import COLOURS, GREY, INK, PALE, drawn
 from crossfade.bridges.formula import Prior
 from crossfade.calibration import Calibration
 
@@ -87,7 +87,10 @@ def calibrations(n_sets: int) -> dict[str, Calibration]:
 
 def main(n_sets: int, out: Path) -> None:
     found = calibrations(n_sets)
-    with figure_to(out, (9.6, 6.4)) as figure:
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(9.6, 6.4)
+        figure.set_dpi(160)
         for axis, (name, own) in zip(figure.subplots(2, 3, sharex=True, sharey=True).flat, found.items(), strict=True):
             bins = own.bins
             p, share, sd = bins["probability"], bins["made_by_2"], bins["sd"]
@@ -103,6 +106,8 @@ def main(n_sets: int, out: Path) -> None:
             print(f"{name}: chance {own.chance:.2g}, offset {own.offset.value:+.2f} +- {own.offset.error:.2f}")
         figure.supxlabel("p(M2 | data), mean of a bin (grey: where its share lies 95 times in 100)")
         figure.supylabel("share of the data sets that M2 made")
+
+    drawn(draw, out)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
     "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "scales", "supports", "simulate")},
-    "plot": {"crossfade.app.plots", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
+    "plot": {"crossfade.app.plots.style", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
     "dask": {"crossfade.runs.workers"},
     "store": {"crossfade.runs.remote"},
     "circadian": {"crossfade.papers.circadian.simulate", "crossfade.papers.circadian.regression"},

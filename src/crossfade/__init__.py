@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "compare": "crossfade.api",
     "compare_many": "crossfade.many",
+    "load_many": "crossfade.app.stored_table",
     "calibrate": "crossfade.calibration",
     "evidence": "crossfade.api",
     "rank": "crossfade.ranking",

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from crossfade.density.exchangeable import one_numbering
+from crossfade.density.digest import digest
+from crossfade.density.exchangeable import with_hints
 from crossfade.density.joint import Joint, as_joint, notes_of, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
@@ -105,7 +106,7 @@ def compare(
         own = (None, None) if draws is None else draws
         if not (isinstance(own, tuple | list) and len(own) == 2):
             raise CrossfadeError("draws= takes two things, the draws of M1 and of M2; give None for one to be sampled")
-        j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
+        j1, j2 = with_hints([j1, j2], discontinuous, exchangeable)
         wanted, say = asked(target_se, budget), chosen(progress)
         if n_chains is None and (client is not None or directory is not None):
             n_chains = fitted.usual_chains((j1, j2))  # whatever a gradient takes on the machine that asks
@@ -128,25 +129,10 @@ def compare(
     return with_widths(_described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began), j1, j2)
 
 
-def _with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:
-    """With what the user, or the model, knows of parameters."""
-    known = tuple(dict.fromkeys(name for joint in joints for name in joint.names))
-    steps, components = ((names,) if isinstance(names, str) else tuple(names) for names in (steps, components))
-    for said, names in (("discontinuous", steps), ("exchangeable", components)):
-        for name in names:
-            if name not in known:
-                raise CrossfadeError(f"{said} names {name!r}, which no model has: choose from {known}")
-    found = []
-    for k, joint in enumerate(joints):
-        joint = one_numbering(joint, components or joint.exchangeable, f"M{k + 1}" if len(joints) > 1 else "the model")
-        found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
-    return found
-
-
 @in_float64
 def first_draws(m1: AnyModel, m2: AnyModel, k: int, hints: dict[str, Any], wanted: Asked, said: dict[str, Any]) -> None:
     """What a comparison samples of one of its models before it looks at both: for workers, who keep it."""
-    joints = _with_hints([as_joint(m1, "M1"), as_joint(m2, "M2")], *hints.values())
+    joints = with_hints([as_joint(m1, "M1"), as_joint(m2, "M2")], *hints.values())
     run = fitted.begin((joints[0], joints[1]), wanted, **said)
     with until(np.inf if wanted.seconds is None else time.perf_counter() + wanted.seconds):
         pilot.settled(run, k)
@@ -210,7 +196,7 @@ def begin(
     check_common(seed, 0.0, n_chains)
     j1, j2 = as_joint(m1, "M1"), as_joint(m2, "M2")
     check_data(j1, j2)
-    j1, j2 = _with_hints([j1, j2], discontinuous, exchangeable)
+    j1, j2 = with_hints([j1, j2], discontinuous, exchangeable)
     return fitted.begin((j1, j2), asked(target_se, budget), seed, n_chains=n_chains, share=share, draws=draws)
 
 
@@ -229,6 +215,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "notes": result.about.get("notes", notes_of(j1, j2)),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
+        "responses": digest(j2.data),
         "seconds": seconds,
     }
     return result._replace(about={**result.about, **about})
@@ -276,7 +263,7 @@ def sample(
     gives them back in another process or on another machine, where `.more(n)` goes on to the last bit.
     """
     check_common(seed, 0.0, n_chains)
-    (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
+    (joint,) = with_hints([as_joint(model)], discontinuous, exchangeable)
     return warmed(joint, jax.random.key(seed), n_chains).more(n_draws)
 
 
@@ -289,7 +276,7 @@ def restored_draws(
     exchangeable: Sequence[str] = (),
 ) -> Draws:
     """Draws from the file that `Draws.save` wrote (or what `arrays` gave), to go on with; of the same model."""
-    (joint,) = _with_hints([as_joint(model)], discontinuous, exchangeable)
+    (joint,) = with_hints([as_joint(model)], discontinuous, exchangeable)
     return restored(joint, kept)
 
 

@@ -125,9 +125,9 @@ class Calibration(NamedTuple):
                 rows.append((name, strength, right, wrong))
         return pandas.DataFrame(rows, columns=["made by", "Bayes factor", "for it", "against it"])
 
-    def plot(self, path: str | Path) -> None:
-        """Share made by M2 against p(M2 | data), and the Bayes factors under each model."""
-        import_module("crossfade.app.plots").plot_calibration(self, path)
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Share made by M2 against p(M2 | data), and the Bayes factors under each model; also written to the path."""
+        return import_module("crossfade.app.plots").of_curve(self, "calibration", path)
 
     def __str__(self) -> str:
         return import_module("crossfade.app.terminal").plain(*import_module("crossfade.app.page").of_calibration(self))

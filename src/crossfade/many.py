@@ -10,6 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +66,14 @@ class Many(NamedTuple):
             raise CrossfadeError(f"Parquet needs pyarrow ({error}): install it, or write .csv or .jsonl") from None
         finally:
             unfinished.unlink(missing_ok=True)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The log Bayes factors in order, with 95 % intervals; also written to the path if there is one."""
+        return import_module("crossfade.app.plots").of_curve(self, "many", path)
+
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page with all of it, which needs nothing else."""
+        import_module("crossfade.app.report").report_many(self, path)
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())

@@ -176,6 +176,24 @@ class Result(NamedTuple):
         """Write the result to a netCDF file, which `crossfade.load` reads."""
         import_module("crossfade.app.store").save(self, path)
 
+    def plot(self, kind: str, path: Any = None) -> Any:
+        """A picture, as matplotlib's Figure, also written to the path if there is one.
+
+        "ratios", "integrand", "overlap", "convergence", "opinions" or "differs".
+        """
+        return import_module("crossfade.app.plots").of_result(self, kind, path)
+
+    def report(self, path: Any, *, sensitivity: Any = None) -> None:
+        """Write one HTML page with all of it, which needs nothing else; with a slider along a prior's scale, if given.
+
+        `sensitivity` is what `crossfade.prior_sensitivity` returns.
+        """
+        import_module("crossfade.app.report").report_result(self, path, sensitivity)
+
+    def cite(self) -> str:
+        """BibTeX of crossfade and of the methods that this answer used."""
+        return import_module("crossfade.app.report.methods").cite_result(self)
+
     def __str__(self) -> str:
         return import_module("crossfade.app.terminal").text(self)
 

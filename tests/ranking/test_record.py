@@ -6,7 +6,8 @@ from assertions import rng
 from scipy.special import logsumexp
 
 import crossfade
-from crossfade.ranking.record import Moments, Ranking, prior_of, ranked
+from crossfade.ranking.prior import prior_of
+from crossfade.ranking.record import Moments, Ranking, ranked
 from crossfade.types import CrossfadeError
 
 LOG_Z = np.array([-100.0, -101.0, -103.0, -100.5])

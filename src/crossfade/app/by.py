@@ -72,23 +72,27 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
     return Groups(groups, (formula_1, formula_2), prior, notes)
 
 
-def of_many(found: Many, column: str, out: Path | None, notes: Iterable[str] = ()) -> tuple[Section, ...]:
-    """The rows that say most, and how many there are of each verdict."""
+def of_many(
+    found: Many, column: str, out: Path | None, notes: Iterable[str] = (), shown: int | None = SHOWN
+) -> tuple[Section, ...]:
+    """The rows that say most (all of them where `shown` is None), and how many there are of each verdict."""
+    every, shown = shown is None, len(found.rows) if shown is None else shown
     answered = [row for row in found.rows if row["log_bayes_factor"] is not None]
     answered.sort(key=lambda row: -abs(row["log_bayes_factor"]))
     rows = [
         Row((row["name"], with_error(Estimate(value, row["error"], 1.0)), odds(value), row["verdict"]))
-        for row in answered[:SHOWN]
+        for row in answered[:shown]
         for value in [row["log_bayes_factor"]]
     ]
     columns = (column, "log Bayes factor", "Bayes factor", "verdict")
-    title = "Strongest" if len(answered) > SHOWN else "Answers"
+    title = "Strongest" if len(answered) > shown else "Answers"
     table = Section(title, columns, (1,), tuple(rows))
     bad = [row for row in found.rows if row["verdict"] in (FAILED, DO_NOT_USE)]
-    lines = [f"{row['name']}: {row['reason']}" for row in bad[:SHOWN]]
-    lines += [f"... and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+    lines = [f"{row['name']}: {row['reason']}" for row in bad[:shown]]
+    lines += [f"... and {len(bad) - shown} more"] if len(bad) > shown else []
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
-    stored = f" All rows are in {out}." if out is not None else " Give --out TABLE.csv to keep them all."
+    stored = f"All rows are in {out}." if out is not None else "Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
     said = (Section("Data", rows=tuple(Row(("note", note)) for note in notes)),) if notes else ()
-    return *said, table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
+    last = Section(lines=(f"{len(found.rows)} groups: {counts}.",), note="" if every else stored)
+    return *said, table, *without, last

@@ -18,6 +18,7 @@ from crossfade.app.machine import print_json
 from crossfade.app.output import BAD_REQUEST, BUG, CODES, STOPPED
 from crossfade.app.paper import paper, so_far
 from crossfade.app.rank import rank
+from crossfade.app.report_command import report
 from crossfade.app.runs import COMMANDS, SO_FAR, extend, gather, resume, status, work
 from crossfade.app.stopped import kept
 from crossfade.app.terminal import console
@@ -89,7 +90,7 @@ def root(
         sys.stdout.reconfigure(errors="replace")  # a terminal without a plus-minus sign gets a question mark
 
 
-for command in (demo, compare, doctor, estimate, rank, resume, status, extend, gather, work, paper):
+for command in (demo, compare, doctor, estimate, report, rank, resume, status, extend, gather, work, paper):
     app.command()(command)
 COMMANDS |= {"compare": compare, "rank": rank, "paper": paper}
 SO_FAR["paper"] = so_far

@@ -156,9 +156,7 @@ def compare(
     if sensitivity is not None and not as_json:
         show(*of_sensitivity(_curve(m1, m2, result, sensitivity, plot)))
     elif plot is not None and sensitivity is None:
-        from crossfade.app.plots import plot_path
-
-        plot_path(result, plot)
+        result.plot("integrand", plot)
 
 
 def _planned(directory: Path, as_json: bool) -> None:
@@ -179,7 +177,5 @@ def _curve(m1: Any, m2: Any, result: Result, name: str, plot: Path | None) -> Se
 
     curve = prior_sensitivity(m1, m2, result, name)
     if plot is not None:
-        from crossfade.app.plots import plot_sensitivity
-
-        plot_sensitivity(curve, plot)
+        curve.plot(plot)
     return curve

@@ -131,14 +131,14 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
 def _checks(result: Result) -> Iterator[tuple[str, str]]:
     for name, (label, words) in CHECKS.items():
         check = result.checks.get(name)
-        if check is None or (name == "hysteresis" and _bounded(result)):
+        if check is None or (name == "hysteresis" and bounded(result)):
             continue
         # A slope is a pure number; a difference is measured against the answer's error.
         if check.error < COARSE_SLOPE if name == "slope" else telling(check, result.log_bayes_factor):
             yield label, words.format(with_error(check))
 
 
-def _bounded(result: Result) -> bool:
+def bounded(result: Result) -> bool:
     """Whether the answer averages a bounded function of draws of both posteriors.
 
     Averages of one side have tails that the answer has not: beside it they would look like an alarm and be none.
@@ -152,13 +152,18 @@ def _opinions(result: Result) -> list[Section]:
     if result.differences and result.verdict != TRUSTWORTHY:
         columns += ("minus the answer",)
     rows = []
-    for name, estimate in result.opinions.items():
-        one_sided = name == "stepping_stone" and _bounded(result)
-        if telling(estimate, result.log_bayes_factor) and not one_sided:
-            gap = result.differences.get(name)
-            cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
-            rows.append(Row(cells[: len(columns)]))
+    for name, estimate in worth_telling(result).items():
+        gap = result.differences.get(name)
+        cells = (_called(name), with_error(estimate), with_error(gap) if gap else "")
+        rows.append(Row(cells[: len(columns)]))
     return [Section("Second opinions", columns, (1, 2), tuple(rows))] if rows else []
+
+
+def worth_telling(result: Result) -> dict[str, Estimate]:
+    """Second opinions that say something about the answer."""
+    one_sided = ("stepping_stone",) if bounded(result) else ()
+    answer = result.log_bayes_factor
+    return {k: own for k, own in result.opinions.items() if telling(own, answer) and k not in one_sided}
 
 
 def _called(estimator: str) -> str:

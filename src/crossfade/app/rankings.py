@@ -10,7 +10,7 @@ import numpy as np
 
 from crossfade.app.html import pieces
 from crossfade.app.page import STRONG, Row, Section
-from crossfade.app.store import check_folder
+from crossfade.app.store import write_text
 from crossfade.app.terminal import plain
 from crossfade.app.words import with_error
 from crossfade.ranking.record import Closure, Moments, Ranking
@@ -54,7 +54,7 @@ def _models(ranking: Ranking, shown: int) -> Section:
     for i, name in enumerate(ranking.names[:shown]):
         own = Estimate(table["log_bayes_factor"].iloc[i], table["error"].iloc[i], 1.0)
         against = table["log_bayes_factor_over_rest"].iloc[i]
-        cells = (f"{i + 1}", _short(own) if i else "0", _chance(probabilities[name]), f"{against:.2f}", name)
+        cells = (f"{i + 1}", _short(own) if i else "0", chance(probabilities[name]), f"{against:.2f}", name)
         rows.append(Row(cells, STRONG if i == 0 else ""))
     note = ["log BF: log Bayes factor over the first model; over the rest: of a model over all others together"]
     if (left := len(ranking.names) - shown) > 0:
@@ -71,7 +71,7 @@ def _short(own: Estimate) -> str:
     return f"{own.value:.3f} ± {own.error:.3f}" if own.error >= 5e-4 else f"{own.value:.3f}"
 
 
-def _chance(own: Estimate) -> str:
+def chance(own: Estimate) -> str:
     return f"{own.value:.1e}" if own.value < 1e-3 else _short(own)
 
 
@@ -82,7 +82,7 @@ def _terms(ranking: Ranking) -> list[Section]:
     for term, own in ranking.inclusion.iterrows():
         p = Estimate(own["probability"], own["error"], 1.0)
         matched = "" if np.isnan(own["matched_log_bayes_factor"]) else f"{own['matched_log_bayes_factor']:.2f}"
-        rows.append(Row((str(term), f"{own['prior']:.3f}", _chance(p), f"{own['log_bayes_factor']:.2f}", matched)))
+        rows.append(Row((str(term), f"{own['prior']:.3f}", chance(p), f"{own['log_bayes_factor']:.2f}", matched)))
     columns = ("term", "prior", "probability", "log inclusion BF", "matched")
     note = "Matched: models with the term against the same models without it."
     return [Section("Terms", columns, (1, 2, 3, 4), tuple(rows), note=note)]
@@ -121,11 +121,7 @@ def as_json(ranking: Ranking) -> dict[str, Any]:
 
 def save(ranking: Ranking, path: str | Path) -> None:
     """As JSON; it appears complete or not at all."""
-    path = Path(path)
-    check_folder(path)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json.dumps(as_json(ranking)), encoding="utf-8")
-    unfinished.replace(path)
+    write_text(Path(path), json.dumps(as_json(ranking)))
 
 
 def load_ranking(path: str | Path) -> Ranking:

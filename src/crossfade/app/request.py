@@ -26,7 +26,7 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
 
 def check_picture(path: Path | None) -> None:
     if path is not None:
-        from crossfade.app.plots import check_picture as check
+        from crossfade.app.plots.style import check_picture as check
 
         check(path)
 

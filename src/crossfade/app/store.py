@@ -80,6 +80,17 @@ def load(path: str | Path) -> Result:
         raise CrossfadeError(f"{path} is damaged and cannot be read ({error}): run the comparison again") from error
 
 
+def write_text(path: Path, text: str) -> None:
+    """A file of text; it appears complete or not at all."""
+    check_folder(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def check_folder(path: Path) -> None:
     """Fail before a long run, not after it."""
     if path.is_dir():
@@ -122,6 +133,11 @@ def _said(result: Result) -> Any:
     names = [list(draws) for draws in result.draws]
     estimates = (result.raw_estimate, result.opinions, result.differences, result.checks)
     return result.about, result.verdict, result.reasons, result.sharing, estimates, signs, names
+
+
+def fingerprint(result: Result) -> str:
+    """SHA-256 of everything in a run, as its file has it."""
+    return _digest(result, _said(result))
 
 
 def _digest(result: Result, said: Any) -> str:

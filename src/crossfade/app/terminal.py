@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from unicodedata import category
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crossfade.app.page import BAD, FAINT, STRONG, Section, page
+from crossfade.app.words import printable
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, Result
 
 WIDEST = 100
@@ -107,5 +107,5 @@ def _table(section: Section) -> Table:
 
 
 def _plain(words: str, style: str = "") -> Text:
-    """A column of a file may be called anything; nothing in its name may steer the terminal."""
-    return Text("".join("\ufffd" if category(letter) in ("Cc", "Cf") else letter for letter in words), style=style)
+    """Nothing in the name of a column may steer the terminal."""
+    return Text(printable(words), style=style)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unicodedata import category
 
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, Estimate, Result
 
@@ -84,3 +85,8 @@ def probability(log_odds: float) -> str:
     exponent = math.floor(digits)
     rest = f"{10 ** (digits - exponent):.1f}e{exponent}"
     return rest if log_odds < 0 else f"1 - {rest}"
+
+
+def printable(words: str) -> str:
+    """Without letters that steer a terminal or are not allowed in XML: a column of a file may be called anything."""
+    return "".join("\ufffd" if category(letter) in ("Cc", "Cf", "Cs", "Cn") else letter for letter in words)

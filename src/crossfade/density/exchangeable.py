@@ -148,3 +148,18 @@ def _change(joint: Joint, names: tuple[str, ...], at: Iterable[Theta]) -> str:
         if not np.isclose(before, after, rtol=1e-6, atol=1e-6, equal_nan=True):
             return f"from {before:.6g} to {after:.6g}"
     return ""
+
+
+def with_hints(joints: list[Joint], steps: Sequence[str], components: Sequence[str]) -> list[Joint]:
+    """With what the user, or the model, knows of parameters."""
+    known = tuple(dict.fromkeys(name for joint in joints for name in joint.names))
+    steps, components = ((names,) if isinstance(names, str) else tuple(names) for names in (steps, components))
+    for said, names in (("discontinuous", steps), ("exchangeable", components)):
+        for name in names:
+            if name not in known:
+                raise CrossfadeError(f"{said} names {name!r}, which no model has: choose from {known}")
+    found = []
+    for k, joint in enumerate(joints):
+        joint = one_numbering(joint, components or joint.exchangeable, f"M{k + 1}" if len(joints) > 1 else "the model")
+        found.append(joint._replace(discontinuous=tuple(name for name in joint.names if name in steps)))
+    return found

@@ -14,6 +14,7 @@ import equinox as eqx
 import numpy as np
 
 from crossfade.density.coordinates import Coordinates
+from crossfade.density.digest import in_order
 from crossfade.density.joint import Joint
 from crossfade.types import CrossfadeError, Sharing
 
@@ -221,8 +222,8 @@ def data_difference(j1: HasData, j2: HasData) -> str:
 
 
 def responses(joint: HasData) -> np.ndarray:
-    """Sorted: the order of rows says nothing. Minus zero is zero."""
-    return np.sort(np.asarray(joint.data, float).ravel()) + 0.0
+    """Sorted, to be held beside those of another model."""
+    return in_order(joint.data)
 
 
 def _values_apart(first: np.ndarray, second: np.ndarray) -> str:

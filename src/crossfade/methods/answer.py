@@ -73,6 +73,7 @@ def result_of(run: Run) -> Result:
         "path": description(edge),
         "n_chains": run.n_chains,
         "n_draws": {f"{rung.tau:.4g}": rung.n_draws * run.n_chains for rung in edge.rungs},
+        "brought": [f"M{k + 1}" for k, own in enumerate(edge.draws) if own.brought is not None],
     }
     opinions, differences = summary.opinions, summary.differences
     if run.points is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from crossfade.analysis.errors import Replicates
 from crossfade.analysis.judge import judge, of_error
 from crossfade.analysis.weights import PARETO_K, pareto_k
+from crossfade.density.digest import digest
 from crossfade.density.regression import VARIANCE, Regression
 from crossfade.methods.budget import Asked, asked, check_common
 from crossfade.methods.coupled import N_BLOCKS, Coupled, Side, Weighted, around_mode, refined
@@ -57,6 +58,7 @@ def by_regression(
         "priors": {**r1.priors, **r2.priors},
         "notes": list(dict.fromkeys((*r1.notes, *r2.notes))),
         "tempered_priors": {name: (r1.priors[name], r2.priors[name]) for name in found.sharing.tempered},
+        "responses": digest(r1.y),
         "seconds": time.perf_counter() - began,
     }
     return found._replace(about={**about, **found.about})

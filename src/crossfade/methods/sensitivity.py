@@ -8,6 +8,8 @@ Draws of the posterior p(theta | y) = L(theta) old(theta) / Z_old average the ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -59,6 +61,10 @@ class Sensitivity(NamedTuple):
             [float(factor), words, estimate.value, estimate.error, float(k), bool(fine)]
             for factor, words, estimate, k, fine in zip(*columns, strict=True)
         ]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The curve with its 95 % band, as matplotlib's Figure; also written to the path if there is one."""
+        return import_module("crossfade.app.plots").of_curve(self, "sensitivity", path)
 
 
 @in_float64

@@ -18,7 +18,7 @@ from crossfade.density.precision import in_float64
 from crossfade.density.sharing import Share, match
 from crossfade.paths.path import direct, named_sharing, reverse, union_coordinates
 from crossfade.sampling.anneal import Interrupted, Observe, Schedule, Score, anneal, chain_keys, nothing
-from crossfade.sampling.kernel import Kernel
+from crossfade.sampling.kernel import HMC, Cycle, Gibbs, Kernel, Metropolis
 from crossfade.sampling.ladder import LadderFn, power, sigmoid
 from crossfade.sampling.placed import anneal_at_tangents, measured_length
 from crossfade.sampling.travel import Way, ways
@@ -97,6 +97,7 @@ def by_table(
         for i, travel in enumerate(travels):
             legs[i] = legs[i]._replace(reverse=travel.backward(legs[i].forward.tau))
     about: dict[str, Any] = {"method": name, "estimator": row.estimator, "n_iter": n_iter, "n_chains": n_chains}
+    about["kernels"] = sorted({move for travel in travels for move in moves_of(travel.there.kernel)})
     try:
         summary = summarise(tuple(legs), row.estimator)
     except CrossfadeError as error:
@@ -112,6 +113,13 @@ def by_table(
         sharing,
         about,
     )
+
+
+def moves_of(kernel: Kernel) -> list[str]:
+    """What the chains move by, in the words of `sampling.kernel` where it is one of those."""
+    if isinstance(kernel, Cycle):
+        return [move for own in kernel.kernels for move in moves_of(own)]
+    return [next((own.__name__ for own in (HMC, Gibbs, Metropolis) if isinstance(kernel, own)), type(kernel).__name__)]
 
 
 def row_of(method: str | Method) -> tuple[Method, str]:

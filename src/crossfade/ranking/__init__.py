@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from crossfade.analysis.judge import judge
+from crossfade.density.digest import digest
 from crossfade.density.regression import Regression, regression_of
 from crossfade.methods.budget import asked, check_common
 from crossfade.methods.progress import Say, chosen
 from crossfade.methods.regressions import AUTO, ROUTES
 from crossfade.ranking.points import evidences
-from crossfade.ranking.record import Ranking, prior_of, ranked
+from crossfade.ranking.prior import prior_of
+from crossfade.ranking.record import Ranking, ranked
 from crossfade.ranking.search import of_search
 from crossfade.ranking.terms import Space, Subsets
 from crossfade.types import CrossfadeError
@@ -102,7 +104,8 @@ def _by_points(
     own_terms = tuple(terms[name] for name in names) if terms else ()
     weights = prior_of(prior, names, own_terms)
     found = evidences(models, wanted, seed, say)
-    about = {"absolute": True, "target_se": wanted.target_se, "seed": seed, **said, **found.about}
+    data = digest(next(iter(models.values())).y)
+    about = {"absolute": True, "target_se": wanted.target_se, "seed": seed, "responses": data, **said, **found.about}
     ranking = Ranking(
         names,
         found.log_evidence,

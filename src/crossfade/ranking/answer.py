@@ -43,7 +43,8 @@ from crossfade.ranking.network import (
     with_tree,
 )
 from crossfade.ranking.points import relative_errors
-from crossfade.ranking.record import Closure, Ranking, prior_of, ranked
+from crossfade.ranking.prior import prior_of
+from crossfade.ranking.record import Closure, Ranking, ranked
 from crossfade.runs.plan import in_directory
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
@@ -269,8 +270,7 @@ def _ranking(network: Network, solved: Solved, error: float, stopped: str, say: 
         legs = network.edges[a, b].legs
         findings += [Finding(own.level, f"{a} and {b}: {own.text}") for own in (*of_overlap(legs), *of_ratios(legs))]
     closures = _closures(network, solved, say)
-    # as many chances as there are pairs
-    for first, second, residual in closures:
+    for first, second, residual in closures:  # as many chances as there are pairs
         if now := level(chance(residual) * max(len(closures), 1), CHANCE):
             said = f"{first} beside {second} differs from the way round by {residual.value:.3g}"
             findings.append(Finding(now, f"{said} ({sigmas(residual)} standard errors). Run longer."))
@@ -284,6 +284,7 @@ def _ranking(network: Network, solved: Solved, error: float, stopped: str, say: 
         "design": settings.design,
         "tree": [" | ".join(pair) for pair in network.tree],
         "n_draws": {name: int(own.n_draws * own.n_chains) for name, own in network.draws.items() if name != NOTHING},
+        "brought": [name for name, own in network.draws.items() if own.brought is not None],
         **network.said,
     }
     word, reasons = judge(findings)

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from crossfade.analysis.errors import Replicates, variance_of
 from crossfade.methods.progress import Say, chosen
+from crossfade.ranking.prior import prior_of
 from crossfade.types import CrossfadeError, Estimate, Theta
 
 if TYPE_CHECKING:
@@ -242,6 +243,18 @@ class Ranking(NamedTuple):
         """Write the ranking to a JSON file, which `crossfade.load_ranking` reads."""
         import_module("crossfade.app.rankings").save(self, path)
 
+    def plot(self, kind: str, path: str | Path | None = None) -> Any:
+        """A picture, "probabilities" or "network", as matplotlib's Figure; also written to the path if there is one."""
+        return import_module("crossfade.app.plots").of_ranking(self, kind, path)
+
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page with all of it, which needs nothing else."""
+        import_module("crossfade.app.report").report_ranking(self, path)
+
+    def cite(self) -> str:
+        """BibTeX of crossfade and of the methods that this ranking used."""
+        return import_module("crossfade.app.report.methods").cite_ranking(self)
+
     def __str__(self) -> str:
         return import_module("crossfade.app.rankings").text(self)
 
@@ -266,29 +279,6 @@ def _by_order(term: str) -> tuple[int, str]:
 def _order(names: tuple[str, ...], log_p: np.ndarray) -> np.ndarray:
     """Best first; equal ones by name, so that the order in which they were given has no say."""
     return np.array(sorted(range(len(names)), key=lambda i: (-log_p[i], names[i])), int)
-
-
-def prior_of(
-    given: Mapping[str, float] | str | None, names: tuple[str, ...], terms: tuple[frozenset[str], ...] = ()
-) -> np.ndarray:
-    """Probabilities of the models: equal ("uniform"), equal for every number of terms ("size"), or weights by name."""
-    if given is None or given == "uniform":
-        return np.full(len(names), 1 / len(names))
-    if isinstance(given, str):
-        if given != "size":
-            raise CrossfadeError(f"unknown prior {given!r} over models: 'uniform', 'size' or weights by name")
-        if not terms:
-            raise CrossfadeError("prior 'size' is for formulas, whose terms can be counted: give weights by name")
-        sizes = np.array([len(own) for own in terms])
-        counts = {int(size): int((sizes == size).sum()) for size in set(sizes)}
-        weights = np.array([1 / counts[int(size)] for size in sizes])
-        return np.asarray(weights / weights.sum())
-    if unknown := [name for name in given if name not in names]:
-        raise CrossfadeError(f"the prior names {unknown[0]!r}, which is no model: choose from {', '.join(names[:20])}")
-    weights = np.array([float(given.get(name, 0.0)) for name in names])
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise CrossfadeError(f"prior weights {dict(given)} must be numbers of at least 0, and not all 0")
-    return np.asarray(weights / weights.sum())
 
 
 def ranked(ranking: Ranking) -> Ranking:

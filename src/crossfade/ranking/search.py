@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from crossfade.analysis.judge import Finding, level
 from crossfade.density.regression import LOG_2PI, Regression
 from crossfade.methods.progress import Say
-from crossfade.ranking.record import prior_of
+from crossfade.ranking.prior import prior_of
 from crossfade.types import CrossfadeError
 
 Terms = frozenset[str]

@@ -1,0 +1,45 @@
+"""`crossfade report`: a stored run, ranking or table as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crossfade.types import DO_NOT_USE, CrossfadeError
+
+TABLES = (".csv", ".jsonl", ".parquet")
+
+
+def report(
+    run: Annotated[
+        Path, typer.Argument(help="What --out stored: a run (.nc), a ranking (.json) or a table.", metavar="RUN")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the page here. (default: the run's name with .html)", metavar="FILE.html")
+    ] = None,
+) -> None:
+    """Write one HTML page of a stored run: answer, verdict, priors, pictures, methods, sources."""
+    found = _loaded(run)
+    out = run.with_suffix(".html") if out is None else out
+    found.report(out)
+    print(f"The report is in {out}.")
+    if getattr(found, "verdict", "") == DO_NOT_USE:
+        raise typer.Exit(3)
+
+
+def _loaded(run: Path) -> Any:
+    if not run.is_file():
+        raise CrossfadeError(f"there is no file {run}: give a run, a ranking or a table that was stored with --out")
+    if run.suffix == ".json":
+        from crossfade.app.rankings import load_ranking
+
+        return load_ranking(run)
+    if run.suffix in TABLES:
+        from crossfade.app.stored_table import load_many
+
+        return load_many(run)
+    from crossfade.app.store import load
+
+    return load(run)
