@@ -142,6 +142,7 @@ def test_a_run_in_an_object_store(first, tmp_path):
         store.pipe_file(f"/bucket/run/{path.name}", path.read_bytes())
     try:
         here, there = (json.loads(run("status", own, "--json").output) for own in (first[0], "memory://bucket/run"))
+        assert here.pop("folder") == str(first[0]) and there.pop("folder") == "memory://bucket/run"
         assert here == there and here["error"] <= 0.05
         n = here["chunks"]
         assert f"{n} chunks added" in words(run("gather", tmp_path / "run", "memory://bucket/run").output)

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from crossfade.app.machine import print_json
+from crossfade.app.options import Json
+from crossfade.app.output import NO_ANSWER
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
 TABLES = (".csv", ".jsonl", ".parquet")
@@ -19,14 +22,19 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Write the page here. (default: the run's name with .html)", metavar="FILE.html")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write one HTML page of a stored run: answer, verdict, priors, pictures, methods, sources."""
     found = _loaded(run)
     out = run.with_suffix(".html") if out is None else out
     found.report(out)
-    print(f"The report is in {out}.")
-    if getattr(found, "verdict", "") == DO_NOT_USE:
-        raise typer.Exit(3)
+    verdict = getattr(found, "verdict", None)
+    if as_json:
+        print_json("report", file=str(out), verdict=verdict)
+    else:
+        print(f"The report is in {out}.")
+    if verdict == DO_NOT_USE:
+        raise typer.Exit(NO_ANSWER)
 
 
 def _loaded(run: Path) -> Any:
