@@ -1,6 +1,6 @@
 """What many workers would cost: a chunk on disk, a task of the scheduler, and 1,000 workers that die at random.
 
-python benchmarks/scaling.py [chunks] [tasks] [deaths] [--workers 1000]
+python benchmarks/scaling.py [chunks] [tasks] [deaths] [speed] [memory] [--workers 1000]
 
 The workers of the last part are virtual (they wait instead of sampling) and live in this process; the scheduler, its
 messages and its recovery are Dask's own.
@@ -57,9 +57,60 @@ def tasks(n: int = 2000) -> None:
     with cluster(2) as client:
         client.submit(int, 1).result()
         began = time.perf_counter()
-        n_done = sum(1 for _ in worked(client, [(f"task {k}", answer, (k,)) for k in range(n)]))
+        n_done = sum(1 for _ in worked(client, [(f"task {k}", answer, (k,)) for k in range(n)], print))
         seconds = time.perf_counter() - began
     print(f"{n_done} tasks on 2 processes: {1e3 * seconds / n_done:.2f} ms each, everything included")
+
+
+def speed() -> None:
+    """Two processes beside one, on two cores; programs are compiled and kept on disk before."""
+    from ranking import hierarchy_models
+
+    from crossfade.papers import biopathway
+    from crossfade.papers.jobs import run_jobs
+    from crossfade.ranking import rank
+    from crossfade.runs.workers import cluster
+
+    jobs = [job for job in biopathway.jobs(False, 1) if job.name.startswith(("auto", "neti"))]
+    models = hierarchy_models()
+
+    def quiet(_):
+        pass
+
+    def experiments(n_workers):
+        with tempfile.TemporaryDirectory() as folder:
+            run_jobs(jobs, Path(folder), n_workers, quiet)
+
+    def ranking(n_workers):
+        with cluster(n_workers if n_workers > 1 else None) as client:
+            rank(models, target_se=0.005, budget=1200, client=client, progress=False)
+
+    for name, work in ((f"{len(jobs)} experiments of biopathway", experiments), ("a ranking of ten models", ranking)):
+        took = {}
+        for n_workers in (1, 1, 2):  # the first one compiles
+            began = time.perf_counter()
+            work(n_workers)
+            took[n_workers] = time.perf_counter() - began
+        print(f"{name}: {took[1]:.1f} s alone, {took[2]:.1f} s by two processes, {took[1] / took[2]:.2f} times as fast")
+
+
+def memory() -> None:
+    """The most that a run of ten million draws of a ratio takes, by the paper's method and by the default one."""
+    import resource
+
+    import crossfade
+    from crossfade.worlds import linear
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+    pair = linear.radiata()
+    result = crossfade.compare(*pair, method="NETI-DIFF", n_iter=10_000_000 // 64, n_chains=32)
+    n = sum(t.log_ratio.size for leg in result.legs for t in (leg.forward, leg.reverse) if t is not None)
+    print(f"NETI-DIFF, {n:,} ratios: {result.log_bayes_factor.value:.4f}, at most {peak():.2f} GB")
+    result = crossfade.compare(*pair, target_se=1e-9, budget=f"{10_000_000 // 2} draws", route="path", progress=False)
+    n = sum(t.log_ratio.size for leg in result.legs for t in (leg.forward, leg.reverse) if t is not None)
+    print(f"default, {n:,} ratios: {result.log_bayes_factor.value:.4f}, at most {peak():.2f} GB")
 
 
 async def deaths(n_workers: int, n_tasks: int, seconds: float = 2.0) -> None:
@@ -114,5 +165,9 @@ if __name__ == "__main__":
         chunks()
     if "tasks" in given.parts:
         tasks()
+    if "speed" in given.parts:
+        speed()
+    if "memory" in given.parts:
+        memory()
     if "deaths" in given.parts:
         asyncio.run(deaths(given.workers, given.tasks))

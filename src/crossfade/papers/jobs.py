@@ -55,6 +55,11 @@ class Job(NamedTuple):
         text = json.dumps([self.function, self.arguments, code(self.function.split(":")[0])], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def task(self) -> str:
+        """A name that no other job has."""
+        return f"{self.name}-{self.made_from[:10]}"
+
     def run(self) -> Rows:
         module, function = self.function.split(":")
         return getattr(import_module(module), function)(**self.arguments)
@@ -66,7 +71,7 @@ def finished_jobs(jobs: list[Job], folder: Path) -> list[Job]:
         return []
     with looking(), in_directory(folder, {}, {}, print):
         done = {name for name, _, _ in rows_of(*_tasks(jobs), None, print)}
-    return [job for job in jobs if job.name in done]
+    return [job for job in jobs if job.task in done]
 
 
 def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str], None] = print) -> pandas.DataFrame:
@@ -80,8 +85,8 @@ def run_jobs(jobs: list[Job], folder: Path, workers: int = 1, say: Callable[[str
             rows[name] = own
             if not kept:
                 say(f"{len(rows)} of {len(jobs)}: {name}")
-    return pandas.DataFrame([row for job in jobs for row in rows[job.name]])
+    return pandas.DataFrame([row for job in jobs for row in rows[job.task]])
 
 
 def _tasks(jobs: list[Job]) -> tuple[list[Task], dict[str, str]]:
-    return [(job.name, job.run, ()) for job in jobs], {job.name: job.made_from for job in jobs}
+    return [(job.task, job.run, ()) for job in jobs], {job.task: job.made_from for job in jobs}
