@@ -185,4 +185,5 @@ def _draw_bars(axis: Any, own: list[tuple[float, float, float]], name: str, k: i
         (bar,) = axis.bar(i + at, shared, width * 0.92, edgecolor=COLOURS[k % 3], label=label, **fill)
         tip(bar, f"{name}, tau {start:.3g} to {end:.3g}: overlap {shared:.3f}")
         if len(own) <= MANY // 2:
-            axis.text(i + at, shared + 0.012, f"{shared:.2f}", ha="center", va="bottom", fontsize=9)
+            clear: Any = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # of the dashed lines
+            axis.text(i + at, shared + 0.015, f"{shared:.2f}", ha="center", va="bottom", fontsize=9, bbox=clear)
