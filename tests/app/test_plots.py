@@ -40,8 +40,8 @@ def words(figure) -> str:
 
 
 def tips(figure) -> list[str]:
-    found = [artist.get_gid() for artist in figure.findobj()]
-    return [gid.removeprefix(style.TIP) for gid in found if gid]
+    found = [artist.get_gid() or "" for artist in figure.findobj()]
+    return [gid.removeprefix(style.TIP) for gid in found if gid.startswith(style.TIP)]
 
 
 # Sensitivity ------------------------------------------------------------------------------------------------------

@@ -182,6 +182,8 @@ def test_sources_are_those_of_what_was_used():
     brought = stored.run("auto")
     brought = brought._replace(about={**brought.about, "brought": ["M1", "M2"]})
     assert keys(brought.cite()) == ["crossfade", "grzegorczyk2017", "shirts2008", "vehtari2021"]
+    refined = stored.run("auto")._replace(raw_estimate=Estimate(6.8, 0.01, 9.0, "importance sampling"))
+    assert keys(refined.cite()) == [*auto, "kloek1978", "vehtari2024"]
     assert keys(stored.run("neti_diff").cite()) == ["crossfade", "grzegorczyk2017", "gelfand1990"]
     assert keys(stored.run("mbar").cite()) == [
         "crossfade",

@@ -138,6 +138,10 @@ def test_values_are_under_the_pointer_and_the_arrow_keys(browser, pages):
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
     ActionChains(browser).move_to_element(dot).perform()
     assert box.is_displayed() and box.text == dot.get_attribute("aria-label") and "0.50 ± 0.10" in box.text
+    stretch = browser.find_elements("css selector", "figure:first-of-type svg .strip")[0]
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", stretch)
+    ActionChains(browser).move_to_element(stretch).perform()
+    assert box.text == stretch.get_attribute("aria-label") and "% of draws of M1 and" in box.text
     tips = browser.find_elements("css selector", "figure:first-of-type svg .tip")
     browser.execute_script("arguments[0].focus()", tips[0])
     says(browser, tips[0])

@@ -11,10 +11,10 @@ from crossfade import compare as module_or_function
 from crossfade.api import compare
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
-from crossfade.methods.table import METHODS, Method
+from crossfade.methods.table import METHODS, Method, moves_of
 from crossfade.sampling import anneal as loop
 from crossfade.sampling.anneal import Interrupted
-from crossfade.sampling.kernel import Diagonal, Metropolis
+from crossfade.sampling.kernel import HMC, Cycle, Diagonal, Gibbs, Metropolis, UniformMetropolis
 from crossfade.sampling.ladder import power, sigmoid
 from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
@@ -197,3 +197,9 @@ def test_sigmoid_is_what_neti_diff_runs_on():
     result = compare(*nested(**KINDS["scaled"]), method="NETI-DIFF", n_iter=500, n_chains=4)
     np.testing.assert_array_equal(result.legs[0].forward.tau, sigmoid(500))
     assert linear.gibbs is nested(**KINDS["scaled"])[0].kernel
+
+
+def test_what_chains_move_by_is_said():
+    step = Diagonal({})
+    whole = Cycle((HMC(step, np.asarray(0.1), 4), Cycle((Gibbs(()), UniformMetropolis(step)))))
+    assert moves_of(whole) == ["HMC", "Gibbs", "Metropolis"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crossfade.app.plots.style import COLOURS, LINES, MARKS, mark_answer, tip, titled
+from crossfade.app.plots.style import COLOURS, LINES, MARKS, mark_answer, strip, tip, titled
 from crossfade.app.words import with_error
 from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
 
@@ -42,8 +42,12 @@ def draw_ratios(figure: Any, result: Result) -> None:
     pad = 0.05 * max(high - low, 1e-6)
     n_bins = int(np.clip(2 * min(map(len, ends)) ** 0.4, 6, 60))
     edges = np.linspace(low - pad, high + pad, n_bins + 1)
+    counts = [np.histogram(own, edges)[0] / len(own) for own in ends]
+    for low, high, *shares in zip(edges[:-1], edges[1:], *counts, strict=True):
+        told = " and ".join(f"{share:.1%} of {what} M{k + 1}" for k, share in enumerate(shares))
+        strip(axis, low, high, f"{low:.3g} to {high:.3g}: {told}")
     for k, (own, name) in enumerate(zip(ends, ("M1", "M2"), strict=True)):
-        density = np.histogram(own, edges)[0] / len(own) / np.diff(edges)
+        density = counts[k] / np.diff(edges)
         fill: Any = {"facecolor": COLOURS[0], "alpha": 0.45} if k == 0 else {"fill": False, "hatch": "////"}
         axis.stairs(density, edges, **({"fill": True} | fill), edgecolor=COLOURS[k], linewidth=0, zorder=1 + k)
         (line,) = axis.plot(

@@ -58,6 +58,7 @@ def draw_differs(figure: Any, result: Result) -> None:
     rows = -(-len(shown) // columns)
     figure.set_figheight(2.4 + 1.75 * (rows - 1) if columns == 2 else 3.3)
     axes = figure.subplots(rows, columns, squeeze=False)
+    figure.get_layout_engine().set(wspace=0.08, hspace=0.06)
     for axis in axes.flat[len(shown) :]:
         axis.set_visible(False)
     for axis, own in zip(axes.flat, shown, strict=False):

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crossfade.app.plots.draws import need_legs, one_path
-from crossfade.app.plots.style import COLOURS, GREY, INK, LINES, MARKS, PALE, short, tip, titled
+from crossfade.app.plots.style import COLOURS, GREY, INK, LINES, MARKS, PALE, short, strip, tip, titled
 from crossfade.app.words import with_error
-from crossfade.types import DO_NOT_USE, CrossfadeError, Leg, Result, Trace
+from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate, Leg, Result, Trace
 
 BINS = 60  # of a sweep, along tau
 FEW = 12  # rungs between which the mean is computed; more of them show the curve by themselves
 GRID = 21  # places on the path at which the mean is computed between rungs
 GROUPS = 8  # of chains, left out in turn for the band
+STRIPS = 21  # of tau, each with its values under the pointer
 MANY = 10  # gaps above which bars have no labels
 
 
@@ -86,8 +87,11 @@ def draw_integrand(figure: Any, result: Result) -> None:
     legs = need_legs(result, "log ratios along a path")
     straight = one_path(legs)
     axis = figure.subplots()
-    for k, leg in enumerate(legs):
-        _draw_curve(axis, leg, k)
+    curves = [_draw_curve(axis, leg, k) for k, leg in enumerate(legs)]
+    for at in np.linspace(0, 1, STRIPS):
+        told = [f"{_called(leg)} {_at(own, at)}" for leg, own in zip(legs, curves, strict=True)]
+        half = 0.5 / (STRIPS - 1)
+        strip(axis, at - half, at + half, f"tau = {at:.2g}: {', '.join(told)}")
     ends = ("M1", "M2") if straight else ("no data", "all data")
     words = ""
     if straight and result.verdict != DO_NOT_USE:
@@ -107,9 +111,19 @@ def draw_integrand(figure: Any, result: Result) -> None:
     titled(axis, "The integrand: mean log ratio along the path" + "s" * (not straight), words)
 
 
-def _draw_curve(axis: Any, leg: Leg, k: int) -> None:
+def _called(leg: Leg) -> str:
+    return short(leg.name.partition(",")[0])
+
+
+def _at(curve: Curve, tau: float) -> str:
+    """The mean at the place of the curve that is nearest, with its standard error."""
+    i = int(np.argmin(np.abs(curve.tau - tau)))
+    return with_error(Estimate(float(curve.mean[i]), float(curve.error[i]), np.inf))
+
+
+def _draw_curve(axis: Any, leg: Leg, k: int) -> Curve:
     tau, mean, error = curve = curve_of(leg.forward)
-    colour, name = COLOURS[k % len(COLOURS)], short(leg.name.partition(",")[0])
+    colour, name = COLOURS[k % len(COLOURS)], _called(leg)
     axis.fill_between(tau, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.25, linewidth=0, zorder=1 + k)
     (line,) = axis.plot(tau, mean, color=colour, linestyle=LINES[k % len(LINES)], linewidth=1.8, zorder=2 + k)
     line.set_label(name)
@@ -120,6 +134,7 @@ def _draw_curve(axis: Any, leg: Leg, k: int) -> None:
             i = int(np.argmin(np.abs(curve.tau - at)))
             (dot,) = axis.plot([at], [mean[i]], MARKS[k % len(MARKS)], ms=5, color=colour, zorder=3 + k)
             tip(dot, f"{name}, rung at tau = {at:.3g}: mean {mean[i]:.4g} ± {error[i]:.2g}")
+    return curve
 
 
 def overlaps_of(trace: Trace) -> list[tuple[float, float, float]]:
@@ -152,7 +167,7 @@ def draw_overlap(figure: Any, result: Result) -> None:
     axis = figure.subplots()
     n = max(map(len, gaps))
     for k, (leg, own) in enumerate(zip(legs, gaps, strict=True)):
-        name = short(leg.name.partition(",")[0])
+        name = _called(leg)
         if n > MANY:
             (line,) = axis.plot(range(len(own)), [shared for _, _, shared in own], color=COLOURS[k % 3], label=name)
             line.set(linestyle=LINES[k % 3], marker=MARKS[k % 3], ms=3)
@@ -185,4 +200,5 @@ def _draw_bars(axis: Any, own: list[tuple[float, float, float]], name: str, k: i
         (bar,) = axis.bar(i + at, shared, width * 0.92, edgecolor=COLOURS[k % 3], label=label, **fill)
         tip(bar, f"{name}, tau {start:.3g} to {end:.3g}: overlap {shared:.3f}")
         if len(own) <= MANY // 2:
-            axis.text(i + at, shared + 0.012, f"{shared:.2f}", ha="center", va="bottom", fontsize=9)
+            clear: Any = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # of the dashed lines
+            axis.text(i + at, shared + 0.015, f"{shared:.2f}", ha="center", va="bottom", fontsize=9, bbox=clear)

@@ -21,7 +21,7 @@ STYLE: Any = {"font.size": 10, "axes.edgecolor": GREY, "text.color": INK, "axes.
 STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9}
 STYLE |= {"xtick.color": INK, "ytick.color": INK, "xtick.labelsize": 9, "ytick.labelsize": 9, "axes.linewidth": 0.8}
 STYLE |= {"text.parse_math": False, "svg.fonttype": "none", "hatch.linewidth": 0.7}  # a name may hold dollar signs
-TIP = "tip: "  # begins the id of an artist that has something to say under the pointer
+TIP, STRIP = "tip: ", "strip: "  # begin the ids of artists, and of stretches, with something to say under the pointer
 
 
 def check_matplotlib() -> None:
@@ -73,6 +73,11 @@ def tip(artist: Any, words: str) -> Any:
     """Words for the pointer, kept where an SVG keeps them: as the id of the artist."""
     artist.set_gid(TIP + printable(words))
     return artist
+
+
+def strip(axis: Any, low: float, high: float, words: str) -> None:
+    """Words for the pointer anywhere above a stretch of the horizontal axis; nothing is seen of it."""
+    axis.axvspan(low, high, alpha=0, linewidth=0, zorder=0.1).set_gid(STRIP + printable(words))
 
 
 def short(name: str, width: int = 28) -> str:

@@ -46,8 +46,8 @@ def table(own: Section) -> str:
     titles = "".join(_head(title, i in own.numbers) for i, title in enumerate(own.columns))
     head = f"<thead><tr>{titles}</tr></thead>" if any(own.columns) else ""
     body = "".join(_row(row, own) for row in own.rows)
-    pairs = ' class="pairs"' if len(own.columns) == 2 else ""
-    inside = f"<table{pairs}>{head}<tbody>{body}</tbody></table>"
+    kind = {2: ' class="pairs"', 3: ""}.get(len(own.columns), ' class="wide"')
+    inside = f"<table{kind}>{head}<tbody>{body}</tbody></table>"
     return f'<div class="scroll" role="group" tabindex="0" aria-label="{text(own.title or "Table")}">{inside}</div>'
 
 

@@ -104,18 +104,21 @@ def _by_default(result: Result) -> Told:
         return _tempered(result)
     brought = result.about.get("brought", ())
     chains = _chains(len(brought) < len([own for own in result.draws if own]), bool(brought))
-    words, sources = ESTIMATORS.get(name, (name, ()))
-    path = (
+    # Small smooth models end in importance sampling, after a first answer by MBAR.
+    words, sources = ESTIMATORS.get("mbar" if name == POINTS else name, (name, ()))
+    said = [
         "What only one model has was completed by linking densities fitted to draws of the other half of the chains, "
-        f"and the log Bayes factor was read from draws along the direct path between the two posteriors by {words}."
-    )
-    error = "Standard errors are jackknifed over chains, with the fits made anew."
+        f"and the log Bayes factor was read from draws along the direct path between the two posteriors by {words}.",
+        "Standard errors are jackknifed over chains, with the fits made anew.",
+    ]
+    sources = ("grzegorczyk2017", *sources, *chains.sources)
     if name == POINTS:
-        first = ("grzegorczyk2017", "shirts2008", *sources, "vehtari2024")
-        path += " Its proposal densities come from the same draws."
-    else:
-        first = ("grzegorczyk2017", *sources)
-    return Told((*chains.sentences, path, error), (*first, *chains.sources))
+        by, more = ESTIMATORS[POINTS]
+        said.append(
+            f"The final answer is by {by}, fitted to the same draws; its weights were checked by their Pareto k."
+        )
+        sources += (*more, "vehtari2024")
+    return Told((*chains.sentences, *said), sources)
 
 
 def _tempered(result: Result) -> Told:

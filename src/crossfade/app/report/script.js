@@ -23,14 +23,21 @@
     if (focused) point(focused); else box.hidden = true;
   }
 
-  // Lines are thin and fingers are not: what is within 7 pixels counts as pointed at.
+  // Lines are thin and fingers are not: what is within 7 pixels counts as pointed at, before the stretch of the axis.
   const NEAR = [[0, 0], [4, 0], [-4, 0], [0, 4], [0, -4], [7, 7], [-7, 7], [7, -7], [-7, -7]];
-  function under(x, y) {
-    for (const [dx, dy] of NEAR) {
-      const found = document.elementFromPoint(x + dx, y + dy)?.closest?.("svg .tip");
+  function at(x, y, kind) {
+    for (const own of document.elementsFromPoint(x, y)) {
+      const found = own.closest(kind);
       if (found) return found;
     }
     return null;
+  }
+  function under(x, y) {
+    for (const [dx, dy] of NEAR) {
+      const found = at(x + dx, y + dy, "svg .tip:not(.strip)");
+      if (found) return found;
+    }
+    return at(x, y, "svg .strip");
   }
 
   for (const svg of document.querySelectorAll("figure svg")) {

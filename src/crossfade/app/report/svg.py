@@ -6,7 +6,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree as Tree
 
-from crossfade.app.plots.style import TIP, as_svg
+from crossfade.app.plots.style import STRIP, TIP, as_svg
 
 URL = re.compile(r"url\(#([^)]+)\)")
 DROPPED = {"metadata", "style"}  # who made it and when; a style sheet that would hold for the whole page
@@ -25,7 +25,7 @@ def inline(figure: Any, prefix: str, label: str) -> str:
     for node in root.iter():
         if (words := node.attrib.pop("data-tip", None)) is not None:
             # One stop of the tab key for each picture; the arrow keys go from there.
-            node.attrib |= {"class": "tip", "role": "img", "aria-label": words, "tabindex": "0" if first else "-1"}
+            node.attrib |= {"role": "img", "aria-label": words, "tabindex": "0" if first else "-1"}
             title = Tree.Element("title")
             title.text = words
             node.insert(0, title)
@@ -49,8 +49,9 @@ def _clean(node: Any, prefix: str, used: set[str]) -> None:
     own: dict[str, str] = {}
     for name, value in given.items():
         if name == "id":
-            if value.startswith(TIP):
-                own["data-tip"] = value.removeprefix(TIP)
+            if value.startswith((TIP, STRIP)):
+                own["data-tip"] = value.removeprefix(TIP).removeprefix(STRIP)
+                own["class"] = "tip" if value.startswith(TIP) else "tip strip"
             elif value in used:
                 own["id"] = prefix + value
         elif name == "href" and value.startswith("#"):
