@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossfade.app.arguments import formulas
-from crossfade.app.page import Row, Section
+from crossfade.app.page import Row, Section, of_notes
 from crossfade.app.tables import Reading, read_table
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
@@ -64,5 +64,5 @@ def of_many(found: Many, column: str, out: Path | None, notes: Iterable[str] = (
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
     stored = f" All rows are in {out}." if out is not None else " Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
-    said = (Section("Data", rows=tuple(Row(("note", note)) for note in notes)),) if notes else ()
-    return *said, table, *without, Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
+    sums = Section(lines=(f"{len(found.rows)} groups: {counts}.",), note=stored.strip())
+    return *of_notes(notes), table, *without, sums
