@@ -50,7 +50,8 @@ def named_in(formula: str, columns: Iterable[Any]) -> list[str]:
 def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterable[str], used: list[str]) -> None:
     """Every column that a formula names is there, once."""
     columns = list(map(str, table.columns))
-    begins = {name.partition(".")[0] for name in used if "." in name}  # formulaic takes `body.mass` for something of body
+    # formulaic takes `body.mass` for something of body.
+    begins = {name.partition(".")[0] for name in used if "." in name}
     for name in sorted(wanted):
         if name in columns or name in begins:
             continue
