@@ -154,6 +154,8 @@ def test_a_journal_of_other_settings_or_other_data_is_not_taken(tmp_path, monkey
         with pytest.raises(KeyboardInterrupt):
             compare_many(*FORMULAS, TABLES, out=out)
     with pytest.raises(CrossfadeError, match="rows of another comparison"):
+        compare_many(*FORMULAS, TABLES, out=out, scaling="centre")
+    with pytest.raises(CrossfadeError, match="rows of another comparison"):
         compare_many(*FORMULAS, TABLES, out=out, seed=1)
     changed = {**TABLES, "a": TABLES["a"].assign(y=TABLES["a"]["y"] * np.linspace(0.5, 2, 30))}
     found = compare_many(*FORMULAS, changed, out=out)

@@ -91,13 +91,14 @@ def compare_many(
     With `out` (.csv, .jsonl or .parquet) finished rows are kept as they come: after a kill the same call goes on.
     """
     named = data_sets.items() if isinstance(data_sets, Mapping) else enumerate(data_sets)
+    asked = sorted(settings.items())  # all of them, before formulas take out theirs
     if isinstance(m1, str) and isinstance(m2, str):
         one, what = _by_formulas(m1, m2, settings), f"{m1} | {m2}"
     elif callable(m1) and callable(m2):
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    return table_of(named, one, f"{what} | {seed} | {sorted(settings.items())!r}", out, seed, chosen(progress), client)
+    return table_of(named, one, f"{what} | {seed} | {asked!r}", out, seed, chosen(progress), client)
 
 
 def table_of(
