@@ -158,6 +158,8 @@ def test_finished_rows_are_not_made_again(tmp_path, monkeypatch):
 def test_rows_of_other_settings_or_other_data_are_not_taken(tmp_path, monkeypatch):
     out = tmp_path / "table.csv"
     stopped_before_the_table(out, monkeypatch)
+    with pytest.raises(CrossfadeError, match="scaling was not given and is 'centre'"):
+        compare_many(*FORMULAS, TABLES, out=out, scaling="centre")
     with pytest.raises(CrossfadeError, match="holds another run: seed was 0 and is 1"):
         compare_many(*FORMULAS, TABLES, out=out, seed=1)
     changed = {**TABLES, "a": TABLES["a"].assign(y=TABLES["a"]["y"] * np.linspace(0.5, 2, 30))}

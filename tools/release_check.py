@@ -1,9 +1,8 @@
 """`make release-check`: do the wheel and the sdist work where nothing of this folder is?
 
 Builds both, looks for the data files in them, and installs each into a clean environment twice: with the versions of
-constraints.txt, and with the lowest that pyproject.toml claims. There the command line is
-asked what has an exact answer. Nothing but the standard library is needed; packages come from wherever pip is told
-to look.
+constraints.txt, and with the lowest that pyproject.toml claims. There the command line is asked what has an exact
+answer. Nothing but the standard library is needed; packages come from wherever pip is told to look.
 """
 
 from __future__ import annotations

@@ -107,13 +107,14 @@ def compare_many(
     are kept in `directory`, which stays, or else in a folder beside the table, which goes when the table is written.
     """
     named = data_sets.items() if isinstance(data_sets, Mapping) else enumerate(data_sets)
+    asked = dict(settings)  # all of them, before formulas take out theirs
     if isinstance(m1, str) and isinstance(m2, str):
         one, what = _by_formulas(m1, m2, settings), f"{m1} | {m2}"
     elif callable(m1) and callable(m2):
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    plan = {"models": what, "seed": seed, **settings}
+    plan = {"models": what, "seed": seed, **asked}
     return table_of(named, one, plan, out, directory, seed, chosen(progress), client)
 
 

@@ -91,6 +91,7 @@ def test_other_data_are_refused(first, folder, table, tmp_path):
     load("pima").head(61).to_csv(other := tmp_path / "pima.csv", index=False)
     refused = run("compare", other, *FORMULAS, *CHAINS, "--dir", folder)
     assert refused.exit_code == 2 and "M1 has another likelihood or other data" in words(refused.output)
+    assert answer(run("resume", folder)) == answer(first[1])  # what the folder is a run of is not forgotten
 
 
 def test_what_is_no_run_is_said(tmp_path, table):

@@ -192,3 +192,6 @@ def test_labels_elsewhere(tmp_path):
         page = words(run("compare", path, "site ~ age", "site ~ 1", "--family", family).stdout)
         asked = "the response site is 0 or 1 in every row: was the logistic family meant?" in page
         assert asked == (family == "gaussian")
+    path = written(tmp_path, TABLE.assign(site=TABLE["site"] == 1))
+    page = words(run("compare", path, "site ~ age", "site ~ 1").stdout)
+    assert "response site: True = 1, False = 0" in page and "was the logistic family meant?" in page

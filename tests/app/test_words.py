@@ -58,6 +58,10 @@ def test_jeffreys_grades_are_half_powers_of_ten(ratio, error, said):
             "log Bayes factor of M2 over M1: 30.0000 ± 0.0010 (weak).",
         ),
         (
+            result(2.0, error=0.0),
+            "The data are 7.4 times more likely under M2 than under M1; log Bayes factor of M2 over M1: 2.000 (exact).",
+        ),
+        (
             result(0.01),
             "The data are about as likely under M2 as under M1; log Bayes factor of M2 over M1: 0.0100 ± 0.0010.",
         ),

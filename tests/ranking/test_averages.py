@@ -108,7 +108,7 @@ def test_rows_that_do_not_fit_are_refused_by_name(table, new):
         ranking.predict(new[["x"]])
     with pytest.raises(CrossfadeError, match="'z'"):
         ranking.predict(new.assign(g="z"))
-    with pytest.raises(CrossfadeError, match="'x' has 1 missing value"):
+    with pytest.raises(CrossfadeError, match=r"missing in the new rows: 'x' has 1 \(row 2\)"):
         ranking.predict(new.assign(x=[1.0, np.nan, 0.0]))
     kept = ranking._replace(space=None)
     with pytest.raises(CrossfadeError, match="for formulas"):

@@ -45,7 +45,8 @@ def formulas(
     """DATA FORMULA1 FORMULA2, and the priors of the options."""
     if len(what) != 3:
         raise CrossfadeError(
-            f"{len(what)} arguments: give a CSV file and two formulas, or two models as models.py:m1 models.py:m2"
+            f"{len(what)} argument{'s' * (len(what) > 1)}: give a CSV file and two formulas, or two models as "
+            "models.py:m1 models.py:m2"
         )
     return Path(what[0]), what[1], what[2], prior_of_options(mean, precision, *noise_and_sd)
 

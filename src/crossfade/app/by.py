@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from crossfade.app.arguments import formulas
 from crossfade.app.compared import PRIORS, client_of, reading_of
-from crossfade.app.page import Row, Section
+from crossfade.app.page import Row, Section, of_notes
 from crossfade.app.tables import read_table
 from crossfade.app.words import odds, with_error
 from crossfade.many import FAILED, Many, checked_out, compare_many
@@ -93,6 +93,5 @@ def of_many(
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found.verdicts.items())
     stored = f"All rows are in {out}." if out is not None else "Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
-    said = (Section("Data", rows=tuple(Row(("note", note)) for note in notes)),) if notes else ()
-    last = Section(lines=(f"{len(found.rows)} groups: {counts}.",), note="" if every else stored)
-    return *said, table, *without, last
+    sums = Section(lines=(f"{len(found.rows)} groups: {counts}.",), note="" if every else stored)
+    return *of_notes(notes), table, *without, sums

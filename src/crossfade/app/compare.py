@@ -38,7 +38,7 @@ from crossfade.app.page import of_sensitivity
 from crossfade.app.request import STORED, check_file, check_method, check_names, check_numbers, check_picture
 from crossfade.app.runs import check_plan, remember
 from crossfade.app.stopped import unanswered
-from crossfade.app.terminal import keep_compiled, show
+from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.types import DO_NOT_USE, CrossfadeError, NoAnswer, Result
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ def compare(
     stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
     answer(result, stored, as_json, **more)
     if sensitivity is not None and not as_json:
+        console().print()
         show(*of_sensitivity(_curve(m1, m2, result, sensitivity, plot)))
     elif plot is not None and sensitivity is None:
         result.plot("integrand", plot)

@@ -23,7 +23,7 @@ from crossfade.app.options import (
     What,
 )
 from crossfade.app.output import NO_ANSWER
-from crossfade.app.page import of_checkup
+from crossfade.app.page import of_checkup, of_notes
 from crossfade.app.request import check_numbers
 from crossfade.app.terminal import keep_compiled, show
 
@@ -53,8 +53,8 @@ def doctor(
 
     found = check(m1, m2, seed=seed, progress=not (quiet or as_json))
     if as_json:
-        print_json("checkup", **checkup(found))
+        print_json("checkup", **checkup(found), notes=m1.notes)
     else:
-        show(*of_checkup(found))
+        show(*of_notes(m1.notes), *of_checkup(found))
     if not found.ok:
         raise typer.Exit(NO_ANSWER)

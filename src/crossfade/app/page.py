@@ -183,6 +183,11 @@ def _effort(about: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def of_notes(notes: Iterable[str]) -> tuple[Section, ...]:
+    """What was done to the data, where the page says nothing else of them."""
+    return (Section("Data", rows=rows),) if (rows := _rows(_list("note", notes))) else ()
+
+
 def of_checkup(checkup: Checkup) -> tuple[Section, ...]:
     """The doctor's findings, a row each, and the sum of them."""
     styles = {"fine": "", "BAD": BAD, "-": FAINT}

@@ -17,6 +17,8 @@ from crossfade.app.words import with_error
 from crossfade.types import CrossfadeError, Estimate
 
 COMMAND = "command.json"
+MAY_CHANGE = {"target_se", "budget", "out", "plot", "sensitivity", "top", "log_prior_odds", "model_prior", "as_json"}
+MAY_CHANGE |= {"quiet", "workers", "scheduler", "scheduler_file", "finished", "plan"}
 COMMANDS: dict[str, Callable[..., None]] = {}  # filled by the command line, by name
 SO_FAR: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {}  # what there is of a run; those of other files
 Run = Annotated[Path, typer.Argument(help="The folder of a run, made with --dir.", metavar="FOLDER")]
@@ -34,6 +36,7 @@ def check_plan(plan: bool, folder: Path | None) -> None:
 def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     """What the folder is a run of, so that it can be gone on with by its name alone."""
     from crossfade.runs.chunks import write_whole
+    from crossfade.runs.plan import PLAN
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,17 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     arguments |= {"plan": False} if "plan" in given else {}
     if "what" in given:
         arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
-    write_whole(folder / COMMAND, json.dumps({"command": command, "arguments": arguments}, indent=1).encode())
+    said = {"command": command, "arguments": arguments}
+    if (folder / COMMAND).is_file() and (folder / PLAN).is_file():
+        before = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
+        if before == said or _asks(before) != _asks(said):  # nothing new, or another run, which its plan will refuse
+            return
+    write_whole(folder / COMMAND, json.dumps(said, indent=1).encode())
+
+
+def _asks(said: dict[str, Any]) -> dict[str, Any]:
+    """What a command asks for, without what may change when it goes on."""
+    return {**said, "arguments": {name: own for name, own in said["arguments"].items() if name not in MAY_CHANGE}}
 
 
 def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:

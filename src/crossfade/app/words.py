@@ -74,7 +74,8 @@ def sentence(result: Result) -> str:
     times = ratio(estimate.value)
     said = f"about as likely under {better} as" if times == "1.0" else f"{times} times more likely under {better} than"
     doubt = "" if result.verdict == TRUSTWORTHY else f" ({result.verdict})"
-    return f"The data are {said} under {worse}; log Bayes factor of M2 over M1: {with_error(estimate)}{doubt}."
+    value = with_error(estimate) if estimate.error else f"{estimate.value:.3f} (exact)"
+    return f"The data are {said} under {worse}; log Bayes factor of M2 over M1: {value}{doubt}."
 
 
 def probability(log_odds: float) -> str:

@@ -50,7 +50,8 @@ def named_in(formula: str, columns: Iterable[Any]) -> list[str]:
 def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterable[str], used: list[str]) -> None:
     """Every column that a formula names is there, once."""
     columns = list(map(str, table.columns))
-    begins = {name.partition(".")[0] for name in used}  # formulaic takes `body.mass` for something of body
+    # formulaic takes `body.mass` for something of body.
+    begins = {name.partition(".")[0] for name in used if "." in name}
     for name in sorted(wanted):
         if name in columns or name in begins:
             continue
@@ -87,25 +88,31 @@ def check_entries(table: pandas.DataFrame, used: list[str]) -> None:
             )
 
 
-def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> tuple[pandas.DataFrame, list[str]]:
-    """The rows without a gap in any of these columns, and a note if that are not all."""
+def gaps_in(table: pandas.DataFrame, used: list[str]) -> tuple[np.ndarray, str]:
+    """Which rows have a gap in any of these columns, and all gaps in words."""
     gaps = table[used].isna()
-    if not (n_gaps := int(gaps.any(axis=1).sum())):
-        return table, []
     by_column = [f"{name!r} has {counted(np.flatnonzero(gaps[name]))}" for name in used if gaps[name].any()]
-    rows = f"{n_gaps} of {len(table)} rows"
+    return gaps.any(axis=1).to_numpy(), "; ".join(by_column)
+
+
+def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> tuple[pandas.DataFrame, list[str]]:
+    """The rows without a gap in any of these columns, and a note if these are not all."""
+    gaps, said = gaps_in(table, used)
+    if not said:
+        return table, []
+    rows = f"{gaps.sum()} of {len(table)} rows"
     if not drop_missing:
         raise CrossfadeError(
-            f"values are missing in {rows}: {'; '.join(by_column)}. Leave these rows out for all models alike with "
-            "--drop-missing (in Python: drop_missing=True), or fill the gaps first"
+            f"values are missing in {rows}: {said}. Leave these rows out for all models alike with --drop-missing (in "
+            "Python: drop_missing=True), or fill the gaps first"
         )
-    if n_gaps == len(table):
+    if gaps.all():
         raise CrossfadeError(
-            f"every row has a missing value in one of the columns: {'; '.join(by_column)}; fill them, or leave a "
-            "column out of the formulas"
+            f"every row has a missing value in one of the columns: {said}; fill them, or leave a column out of the "
+            "formulas"
         )
-    note = f"{rows} are left out, of every model, because values are missing: {'; '.join(by_column)}"
-    return table[~gaps.any(axis=1)].reset_index(drop=True).infer_objects(), [note]
+    note = f"{rows} are left out, of every model, because values are missing: {said}"
+    return table[~gaps].reset_index(drop=True).infer_objects(), [note]
 
 
 def in_numbers(table: pandas.DataFrame, name: str, family: str) -> tuple[pandas.DataFrame, list[str]]:
@@ -117,7 +124,7 @@ def in_numbers(table: pandas.DataFrame, name: str, family: str) -> tuple[pandas.
         return table, []
     words = column.astype(str).str.strip()
     one, zero, why = _two_levels(words)
-    if family != "logistic" or not one:
+    if not one or (family != "logistic" and not is_bool_dtype(column)):
         logistic = " or choose the logistic family, which takes two labels" if one else ""
         raise CrossfadeError(
             f"the response {name!r} is not numeric, its values are {seen(column)}: recode it as "

@@ -12,6 +12,7 @@ from crossfade.bridges.columns import (
     check_entries,
     check_names,
     counted,
+    gaps_in,
     in_backticks,
     in_numbers,
     named_in,
@@ -41,7 +42,8 @@ class Recipe(NamedTuple):
         used = list(self.used)
         check_names(table, (), used, used)
         check_entries(table, used)
-        whole_rows(table, used, drop_missing=False)
+        if said := gaps_in(table, used)[1]:
+            raise CrossfadeError(f"values are missing in the new rows: {said}; leave these rows out or fill the gaps")
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("error")  # formulaic's word for a level of a factor that it has not seen

@@ -140,7 +140,7 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     for part in ("settings", "versions"):
         for name in {**there[part], **now[part]}:
             if (before := there[part].get(name)) != (after := now[part].get(name)):
-                found.append(f"{name} was {before} and is {after}")
+                found.append(f"{name} was {before or 'not given'} and is {after or 'not given'}")
     return found
 
 
