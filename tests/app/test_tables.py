@@ -1,5 +1,7 @@
 """Tables as people have them: what separates their columns, decimal commas, gaps, labels, names of columns."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -195,3 +197,52 @@ def test_labels_elsewhere(tmp_path):
     path = written(tmp_path, TABLE.assign(site=TABLE["site"] == 1))
     page = words(run("compare", path, "site ~ age", "site ~ 1").stdout)
     assert "response site: True = 1, False = 0" in page and "was the logistic family meant?" in page
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["20,5", "31,0", "k.A.", "44,1"], "1 entry .* that cannot be read as a number, 'k.A.'"),
+        (["1.214,67", "980,50", "1.001,00", "77,10"], "4 entries .* '1.214,67'"),
+        (["12", "13", "fourteen", "15"], "1 entry .* 'fourteen'"),
+    ],
+)
+def test_numbers_with_a_word_or_marks_among_them_are_no_factor(tmp_path, entries, message):
+    decimal_commas = TABLE["y"].map(lambda value: f"{value:.3f}".replace(".", ","))
+    table = pd.DataFrame({"y": decimal_commas[: len(entries)], "amount": entries})
+    shown = run("compare", written(tmp_path, table, sep=";"), "y ~ 1", "y ~ amount")
+    assert shown.exit_code == 2 and re.search(message, words(shown.output)), shown.output
+
+
+def test_a_factor_stays_a_factor(tmp_path):
+    table = TABLE.assign(arm=[("dose 1", "dose 2", "3 mg")[i % 3] for i in range(N)])
+    assert run("compare", written(tmp_path, table), "y ~ 1", "y ~ arm").exit_code == 0
+
+
+def test_what_newcomers_write(tmp_path):
+    path = written(tmp_path)
+    one = run("compare", path, "y ~ age")
+    assert one.exit_code == 2 and "give a CSV file and two formulas, each in quotes" in words(one.output)
+    family = run("compare", path, "sick ~ 1", "sick ~ age", "--family", "binomial")
+    assert family.exit_code == 2 and "R's binomial is logistic here" in words(family.output)
+    assert "pima.csv, 532 rows" in words(run("compare", "pima.csv", "y ~ 1", "y ~ age", "--family", "logistic").output)
+
+
+def test_a_report_with_the_curve_of_a_prior(tmp_path):
+    path, page = written(tmp_path), tmp_path / "page.html"
+    shown = run("compare", path, "y ~ age", "y ~ age + site", "--sensitivity", "site", "--report", page)
+    assert shown.exit_code == 0 and "The report is in" in shown.output, shown.output
+    assert 'id="sensitivity"' in page.read_text() and "about the computation" in page.read_text()
+    assert run("compare", path, "y ~ age", "y ~ site", "--report", tmp_path / "page.pdf").exit_code == 2
+
+
+def test_an_answer_that_a_prior_turns_round_says_so():
+    from crossfade import compare, from_formulas
+    from crossfade.app.effects import width_lines
+
+    result = compare(*from_formulas(TABLE, "y ~ age", "y ~ age + site"))
+    names, factor, _, error = result.about["widths"][0]
+    other = result._replace(about={**result.about, "widths": [[names, factor, -result.raw_estimate.value, error]]})
+    assert "changes sides" in width_lines(other)[0]
+    same = result._replace(about={**result.about, "widths": [[names, factor, result.raw_estimate.value, error]]})
+    assert "changes sides" not in width_lines(same)[0]

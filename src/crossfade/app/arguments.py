@@ -18,7 +18,7 @@ def pair(
     what: list[str], family: str, scaling: str, priors: tuple[Any, ...], reading: Reading
 ) -> tuple[Any, Any, dict[str, Any]]:
     """DATA FORMULA1 FORMULA2, or FILE.py:NAME FILE.py:NAME, as two models and what the page says about them."""
-    if len(what) == 2:
+    if len(what) == 2 and not Path(what[0]).is_file():
         return load_model(what[0], "M1"), load_model(what[1], "M2"), {"M1": what[0], "M2": what[1]}
     data, formula_1, formula_2, prior = formulas(what, *priors)
     from crossfade.bridges.formula import designs, regressions, statement
@@ -45,8 +45,8 @@ def formulas(
     """DATA FORMULA1 FORMULA2, and the priors of the options."""
     if len(what) != 3:
         raise CrossfadeError(
-            f"{len(what)} argument{'s' * (len(what) > 1)}: give a CSV file and two formulas, or two models as "
-            "models.py:m1 models.py:m2"
+            f"{len(what)} argument{'s' * (len(what) > 1)}: give a CSV file and two formulas, each in quotes, or two "
+            "models as models.py:m1 models.py:m2"
         )
     return Path(what[0]), what[1], what[2], prior_of_options(mean, precision, *noise_and_sd)
 

@@ -76,6 +76,10 @@ def compare(
         str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the run (or that curve) here.", metavar="FILE.png")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Also write one HTML page of it all here, the curve included.", metavar="FILE.html"),
+    ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
     drop_missing: DropMissing = False,
@@ -97,7 +101,7 @@ def compare(
     from crossfade.app import store
 
     if by is not None:
-        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot}
+        single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot, "report": report}
         _refuse_with_by(method=method != "auto", **single)
         from crossfade.app.by import compared_by, groups_of, of_many
 
@@ -121,6 +125,7 @@ def compare(
     check_method(given)
     check_file("--out", out, *STORED)
     check_picture(plot)
+    check_file("--report", report, ".html")
     m1, m2, about = models_of(given)
     check_names(m1, m2, sharing(share), sensitivity)
     if plot is not None and sensitivity is None:
@@ -148,16 +153,26 @@ def compare(
     result = result._replace(about={**result.about, **about})
     if out is not None:
         store.save(result, out)
-    more: dict[str, Any] = {} if out is None else {"stored_in": str(out)}
-    if as_json and sensitivity is not None and result.verdict != DO_NOT_USE:
-        more["sensitivity"] = machine.curve(_curve(m1, m2, result, sensitivity, plot))
+    usable = result.verdict != DO_NOT_USE
     stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
-    answer(result, stored, as_json, **more)
-    if sensitivity is not None and not as_json:
-        console().print()
-        show(*of_sensitivity(_curve(m1, m2, result, sensitivity, plot)))
-    elif plot is not None and sensitivity is None:
+    if not usable and report is not None:
+        result.report(report)
+    if not as_json:  # before anything else that may fail
+        answer(result, stored)
+    curve = _curve(m1, m2, result, sensitivity, plot) if sensitivity is not None and usable else None
+    if curve is None and plot is not None and usable:
         result.plot("integrand", plot)
+    if report is not None and usable:
+        result.report(report, sensitivity=curve)
+    if as_json:
+        more: dict[str, Any] = {} if out is None else {"stored_in": str(out)}
+        more |= {} if report is None else {"report": str(report)}
+        more |= {} if curve is None else {"sensitivity": machine.curve(curve)}
+        answer(result, as_json=True, **more)
+    elif curve is not None:
+        show(*of_sensitivity(curve))
+    if report is not None and not as_json:
+        console().print(f"\nThe report is in {report}.")
 
 
 def _planned(directory: Path, as_json: bool) -> None:

@@ -66,20 +66,25 @@ def effect_lines(result: Result) -> list[str]:
         said.append(f"{own.name} in {own.model}: {mean}, 95 % interval {low} to {high}")
     if said and (unit := units(result.about)):
         said[-1] += f" ({unit})"
-    return said + ([f"and {len(found) - SHOWN} more, in the draws"] if len(found) > SHOWN else [])
+    return said + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 
 def width_lines(result: Result) -> list[str]:
     """The answer under priors half and twice as wide, for each that was looked at."""
     answers: dict[tuple[str, ...], list[str]] = {}
+    turned: set[tuple[str, ...]] = set()
+    favours_2 = result.log_bayes_factor.value > 0
     for names, factor, value, error in result.about.get("widths", ()):
         wide = {0.5: "half", 2.0: "twice"}[factor]
         said = "not known from these draws" if value is None else _coarse(Estimate(value, error, 1.0))
         answers.setdefault(tuple(names), []).append(f"{wide} as wide: {said}")
+        if value is not None and (value > 0) != favours_2:
+            turned.add(tuple(names))
     lines = []
     for names, both in answers.items():
         shown = ", ".join(names[:SHOWN]) + (" and others" if len(names) > SHOWN else "")
-        lines.append(f"log Bayes factor with the prior{'s' * (len(names) > 1)} of {shown} {', '.join(both)}")
+        sides = "; the answer changes sides, so it depends on the prior" if names in turned else ""
+        lines.append(f"log Bayes factor with the prior{'s' * (len(names) > 1)} of {shown} {', '.join(both)}{sides}")
     return lines
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from crossfade.data import NAMES
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Reading(NamedTuple):
 def read_table(path: Path, reading: Reading = Reading()) -> tuple[pandas.DataFrame, list[str]]:  # noqa: B008
     """The table in a text file with a header line, and a note if it is not read as commas and decimal points."""
     sep, decimal = _asked(reading)
+    if not path.exists() and path.name in {f"{name}.csv" for name in NAMES}:  # as the manual writes them
+        path = Path(str(files("crossfade.data") / path.name))
     text = _text(path)
     sep = _separator(text, path) if sep is None else sep
     table = _parsed(path, sep, decimal or ".")

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 SET_APART = re.compile(r"(`[^`]*`|\"[^\"]*\"|'[^']*')")  # names in backticks, and text: not to be looked into
 SEVERAL_WORDS = re.compile(r"[^\W\d]\w*(?:[. ]+\w+)+")  # can be nothing else in a formula: body.mass, body mass
 IDENTIFIER = re.compile(r"(?<![\w.])[^\W\d]\w*(?!\w)(?!\s*\()(?!\s*=(?!=))")  # no function, no name of an argument
+NUMBER_WITH_MARKS = r"[+-]?(?:\d{1,3}(?:[., ']\d{3})+|\d+)(?:[.,]\d+)?"  # decimal commas, marks of thousands
 # The word that means 1, and the one that means 0.
 YES_NO = (
     *(("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"), ("present", "absent")),
     *(("positive", "negative"), ("success", "failure"), ("case", "control")),
+    *(("ja", "nein"), ("wahr", "falsch"), ("oui", "non"), ("vrai", "faux"), ("sí", "no"), ("si", "no"), ("sì", "no")),
 )
 
 
@@ -79,9 +81,11 @@ def check_entries(table: pandas.DataFrame, used: list[str]) -> None:
             continue
         # Text that mostly reads as numbers is a spoilt column of numbers, not a factor with many levels.
         there = column.notna()
-        text = there & pandas.to_numeric(column, errors="coerce").isna()
-        if 0 < text.sum() <= there.sum() / 2:
-            rows = np.flatnonzero(text)
+        plain = pandas.to_numeric(column, errors="coerce").notna()
+        marked = there & column.astype(str).str.strip().str.fullmatch(NUMBER_WITH_MARKS)
+        if there.any() and (plain | marked).sum() >= there.sum() / 2:
+            text = there & ~plain & ~marked if not plain.any() else there & ~plain
+            rows = np.flatnonzero(text if text.any() else there)
             raise CrossfadeError(
                 f"column {name!r} has {counted(rows, 'entry', 'entries')} that cannot be read as a number, "
                 f"{seen(column.iloc[rows])}: mend them, or make every entry a label if it is a factor"

@@ -79,7 +79,8 @@ class Prepared(NamedTuple):
 def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing: bool) -> Prepared:
     """The table that formulas with one response are about, or why there is none."""
     if family not in FAMILIES:
-        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}")
+        hint = " (R's binomial is logistic here)" if family == "binomial" else ""
+        raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}{hint}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
     labels = [f"formula {k + 1}" for k in range(len(formulas))] if len(formulas) > 1 else ["the formula"]

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from crossfade.ranking.record import Ranking
 
 MODELS_SHOWN = 100  # of a ranking; all are in its table
+ABOUT_THE_VERDICT = (
+    "The verdict is about the computation: whether the number is what the models, their priors and the data make it. "
+    "Whether models and priors make sense is for people to say."
+)
 CAPTIONS = {
     "ratios": "Log ratios of the two densities at draws of each model. The two histograms cross where the log ratio "
     "is the log Bayes factor.",
@@ -55,6 +59,7 @@ def report_result(result: Result, path: str | Path, sensitivity: Sensitivity | N
         told = Told((*told.sentences, *more.sentences), (*told.sources, *more.sources))
     parts = [_header("Bayes factor of two models", title, _strong(sections))]
     parts += [section(own) for own in sorted(sections, key=lambda own: not own.verdict)]  # the verdict first
+    parts.append(section(Section(note=ABOUT_THE_VERDICT)))
     parts.append(section(priors(result)))
     if usable:
         shown, missing = _pictures(plots.OF_RESULT, result)
