@@ -203,3 +203,60 @@ def test_all_questions_take_raw_models():
 def test_the_doctor_takes_raw_models():
     found = crossfade.check((in_numpyro, Y, 1.0), in_pymc(Y, 3.0))
     assert all(finding.ok for finding in found.findings), found
+
+
+POINT = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
+
+
+def exact_point_null():
+    """M2: the mean is N(0, 1); M1: it is 0; noise of sd 1."""
+    n, total = len(POINT), POINT.sum()
+    return -0.5 * np.log(1 + n) + 0.5 * total**2 / (1 + n)
+
+
+def test_a_point_hypothesis_of_numpyro():
+    def null(y):
+        numpyro.sample("y", dist.Normal(0, 1), obs=y)
+
+    def free(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+
+    result = compare((null, POINT), (free, POINT), target_se=0.02, progress=False)
+    assert result.verdict == "trustworthy"
+    assert_estimate(result.log_bayes_factor, exact_point_null(), max_error=0.02)
+    assert "more likely under" in result.sentence or "as likely under" in result.sentence
+    swapped = compare((free, POINT), (null, POINT), target_se=0.02, progress=False)
+    assert_estimate(swapped.log_bayes_factor, -exact_point_null(), max_error=0.02)
+    with pytest.raises(CrossfadeError, match="different data"):
+        compare((null, POINT + 1), (free, POINT), progress=False)
+
+
+@pytest.mark.slow
+def test_a_point_hypothesis_of_pymc():
+    pm = pytest.importorskip("pymc")
+    with pm.Model() as null:
+        pm.Normal("y", 0, 1, observed=POINT)
+    with pm.Model() as free:
+        pm.Normal("y", pm.Normal("mu", 0, 1), 1, observed=POINT)
+    result = compare(null, free, target_se=0.02, progress=False)
+    assert_estimate(result.log_bayes_factor, exact_point_null(), max_error=0.02)
+
+
+def test_an_evidence_is_called_one():
+    result = evidence(
+        Model({"mu": dist.Normal(0, 1)}, lambda theta: dist.Normal(theta["mu"], 1).log_prob(POINT).sum(), data=POINT),
+        progress=False,
+    )
+    assert "log evidence" in str(result) and "p(M2 | data)" not in str(result) and "only in M2" not in str(result)
+    assert len(repr(result)) < 200
+
+
+def test_responses_in_another_order_are_noted():
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+
+    def wide(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 3)), 1), obs=y)
+
+    result = compare((model, POINT), (wide, POINT[::-1].copy()), target_se=0.05, progress=False)
+    assert any("in another order" in note for note in result.about["notes"])

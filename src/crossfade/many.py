@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FAILED = "failed"
 COLUMNS = ("name", "log_bayes_factor", "error", "probability", "verdict", "reason", "seed", "seconds")
 ENDINGS = (".csv", ".jsonl", ".parquet")
+MAY_CHANGE = ("target_se", "budget")  # when a table goes on; rows of another target are made again
 UNFINISHED = ".unfinished"  # after the name of a table: the folder of its rows until it is written
 
 
@@ -114,8 +115,9 @@ def compare_many(
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    plan = {"models": what, "seed": seed, **asked}
-    return table_of(named, one, plan, out, directory, seed, chosen(progress), client)
+    plan = {"models": what, "seed": seed, **{name: own for name, own in asked.items() if name not in MAY_CHANGE}}
+    target = asked.get("target_se")
+    return table_of(named, one, plan, out, directory, seed, chosen(progress), client, target)
 
 
 def table_of(
@@ -127,6 +129,7 @@ def table_of(
     seed: int,
     say: Say,
     client: Any = None,
+    target: float | None = None,
 ) -> Many:
     """A row per data set; those that are kept are not made again."""
     sets = [(str(name), data) for name, data in named]
@@ -135,7 +138,7 @@ def table_of(
         raise CrossfadeError(f"two data sets are called {twice!r}: give each a name of its own")
     beside = None if out is None else checked_out(out).with_name(Path(out).name + UNFINISHED)
     folder = beside if directory is None else directory
-    digests = {name: _digest(data) if folder is not None else "" for name, data in sets}
+    digests = {name: f"{_digest(data)} {target}" if folder is not None else "" for name, data in sets}
     tasks: list[Task] = [(name, _row, (name, data, one, seed_of(seed, name))) for name, data in sets]
     rows: dict[str, dict[str, Any]] = {}
     began, n_made = time.perf_counter(), 0

@@ -194,6 +194,10 @@ class Result(NamedTuple):
         """BibTeX of crossfade and of the methods that this answer used."""
         return import_module("crossfade.app.report.methods").cite_result(self)
 
+    def __repr__(self) -> str:
+        """One line; `print` shows the page."""
+        return f"Result(log_bayes_factor={self.log_bayes_factor!r}, verdict={self.verdict!r})"
+
     def __str__(self) -> str:
         return import_module("crossfade.app.terminal").text(self)
 

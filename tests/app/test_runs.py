@@ -3,6 +3,8 @@
 import json
 import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
 from command_line import run, words
 
@@ -118,8 +120,29 @@ def test_groups_are_kept_looked_at_and_gone_on_with(groups, tmp_path):
     again = run("resume", folder)
     assert again.output == first.output
     assert json.loads(run("status", folder, "--json").output)["done"] == 3
+    assert "done: 3 trustworthy" in words(run("status", folder).output)
+    refused = run(groups[0], groups[1], "y ~ 1", "y ~ glu", *groups[4:], "--dir", folder, "--plan")
+    assert refused.exit_code == 2 and "holds another run, crossfade compare" in words(refused.output)
     refused = run(*groups, "--dir", folder, "--seed", 3)
     assert refused.exit_code == 2 and "seed was 0 and is 3" in words(refused.output)
+
+
+def test_a_group_of_which_nothing_is_left_has_its_row(groups, tmp_path):
+    table = pd.read_csv(groups[1])
+    table.loc[table["site"] == "site 1", "glu"] = np.nan
+    table.to_csv(groups[1], index=False)
+    shown = run(*groups, "--drop-missing", "--json")
+    rows = {row["name"]: row for row in json.loads(shown.stdout)["rows"]}
+    assert list(rows) == ["site 0", "site 1", "site 2"] and "missing" in rows["site 1"]["reason"]
+    assert rows["site 1"]["verdict"] == "failed" and json.loads(shown.stdout)["M1"] == FORMULAS[0]
+
+
+def test_a_smaller_error_makes_the_rows_again(groups, tmp_path):
+    run(*groups, "--dir", tmp_path / "run")
+    further = run("extend", tmp_path / "run", "--target-se", 0.001)
+    assert further.exit_code == 0, further.output
+    rows = json.loads(run("resume", tmp_path / "run", "--json").stdout)["rows"]
+    assert all(row["error"] <= 0.001 for row in rows)
 
 
 def test_array_jobs_share_groups(groups, tmp_path):

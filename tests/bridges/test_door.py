@@ -72,7 +72,7 @@ REFUSED = {
     "without its data": (normal, r"M1: normal cannot be called with the 0 arguments given \(missing.*\(model, y\)"),
     "too many": ((normal, Y, 1.0, 2.0), "M1: normal cannot be called with the 3 arguments given .too many"),
     "a log density": (log_density, "M1: log_density cannot be called .*from_log_joint"),
-    "no sites": (lambda: None, "M1: the model has no latent site"),
+    "no sites": (lambda: None, "M1: the model has neither a parameter nor data"),
     "no function": ((3, Y), r"M1 is a tuple: bring it with .*\(model, y\)"),
     "nothing": ((), "M1 is a tuple: bring it with"),
     "a list": ([normal, Y], "M1 is a list: bring it with"),

@@ -327,7 +327,7 @@ REFUSED = {
     "param": (with_statement(lambda b: numpyro.param("weight", 1.0)), "'weight' is a numpyro.param"),
     "subsample": (subsampled, "plate 'few' takes a subsample"),
     "a moving support": (moving_support, "support of 'level' depends on other parameters"),
-    "no latent site": (lambda: numpyro.sample("y", dist.Normal(0, 1), obs=Y), "no latent site"),
+    "no site": (lambda: None, "neither a parameter nor data"),
     "no data": (lambda: numpyro.sample("b", dist.Normal(0, 1)), "no observed site, only 'b': pass the data"),
     "hidden randomness": (hidden, "random numbers that are no sites"),
     "branches": (branching, "cannot be traced by JAX"),

@@ -279,7 +279,7 @@ def test_refusals_name_the_variable_and_the_way_out(case):
 def test_models_without_data_or_parameters_are_refused():
     with pytest.raises(CrossfadeError, match="no observed variable, only 'b': give the data"):
         from_pymc(of(lambda: pm.Normal("b"), observed=False))
-    with pytest.raises(CrossfadeError, match="no free variable"):
+    with pytest.raises(CrossfadeError, match="neither a free variable nor data"):
         from_pymc(of(lambda: None))
     with pytest.raises(CrossfadeError, match=r"needs a pymc.Model, not a function"):
         from_pymc(schools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ class Groups(NamedTuple):
     formulas: tuple[str, str]
     prior: Any
     notes: list[str]  # what was done to the rows before
+    about: dict[str, str]  # what the page says of the models
 
 
 def compared_by(given: Mapping[str, Any], groups: Groups, progress: bool) -> Many:
@@ -47,7 +48,7 @@ def so_far(given: Mapping[str, Any]) -> dict[str, Any]:
 def groups_of(given: Mapping[str, Any]) -> Groups:
     """The groups of rows with one value in the column of --by; what is wrong for all rows is said once."""
     from crossfade.bridges.design import designs, prepared
-    from crossfade.bridges.formula import regressions
+    from crossfade.bridges.formula import regressions, statement
 
     column, family, reading = given["by"], given["family"], reading_of(given)
     data, formula_1, formula_2, prior = formulas(given["what"], *(given[name] for name in PRIORS))
@@ -65,15 +66,31 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
             )
         notes.append(f"{missing} of {len(table)} rows are left out, because {column} is empty")
         table = table[table[column].notna()].reset_index(drop=True)
+    every = table.groupby(column, sort=False)
     whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
     table, notes = whole.table, [*notes, *whole.notes]
     regressions(designs(table, formula_1, formula_2, family=family, scaling=given["scaling"]), family, prior)
-    groups = {str(name): rows.reset_index(drop=True) for name, rows in table.groupby(column, sort=False)}
-    return Groups(groups, (formula_1, formula_2), prior, notes)
+    left = dict(iter(table.groupby(column, sort=False)))
+    # one of which no row is left is not forgotten: its own row says why
+    groups = {str(name): left.get(name, rows).reset_index(drop=True) for name, rows in every}
+    about = {
+        "M1": formula_1,
+        "M2": formula_2,
+        "data": f"{data.name}, {len(groups)} groups by {column}, {family} family",
+    }
+    about |= {"scale": f"{_scale(given['scaling'], family)}, within each group", "priors": statement(prior, family)}
+    return Groups(groups, (formula_1, formula_2), prior, notes, about)
+
+
+def _scale(scaling: str, family: str) -> str:
+    """In words; columns made of labels are scaled like numbers."""
+    response = " and the response" if family == "gaussian" else ""
+    said = {"standardise": f"covariates{response} standardised: (x - mean)/sd", "centre": "covariates centred"}
+    return said.get(scaling, "as in the file")
 
 
 def of_many(
-    found: Many, column: str, out: Path | None, notes: Iterable[str] = (), shown: int | None = SHOWN
+    found: Many, column: str, out: Path | None, groups: Groups | None = None, shown: int | None = SHOWN
 ) -> tuple[Section, ...]:
     """The rows that say most (all of them where `shown` is None), and how many there are of each verdict."""
     every, shown = shown is None, len(found.rows) if shown is None else shown
@@ -94,4 +111,5 @@ def of_many(
     stored = f"All rows are in {out}." if out is not None else "Give --out TABLE.csv to keep them all."
     without = (Section("Without an answer", lines=tuple(lines)),) if bad else ()
     sums = Section(lines=(f"{len(found.rows)} groups: {counts}.",), note="" if every else stored)
-    return *of_notes(notes), table, *without, sums
+    models = () if groups is None else (Section("Models", rows=tuple(Row(own) for own in groups.about.items())),)
+    return *models, *of_notes(() if groups is None else groups.notes), table, *without, sums

@@ -36,7 +36,7 @@ from crossfade.app.options import (
 from crossfade.app.output import NO_ANSWER, answer
 from crossfade.app.page import of_sensitivity
 from crossfade.app.request import STORED, check_file, check_method, check_names, check_numbers, check_picture
-from crossfade.app.runs import check_plan, remember
+from crossfade.app.runs import check_plan, planned, remember
 from crossfade.app.stopped import unanswered
 from crossfade.app.terminal import console, keep_compiled, show
 from crossfade.types import DO_NOT_USE, CrossfadeError, NoAnswer, Result
@@ -109,16 +109,15 @@ def compare(
         if directory is not None:
             remember(directory, "compare", given)
             if plan:
-                _planned(directory, as_json)
+                planned(directory, as_json)
                 return
         found = compared_by(given, groups, progress=not quiet)
         if as_json:
             kept = None if out is None else str(out)
-            print_json(
-                "comparisons", by=by, notes=groups.notes, rows=found.rows, verdicts=found.verdicts, stored_in=kept
-            )
+            said = {**groups.about, "notes": groups.notes, "rows": found.rows, "verdicts": found.verdicts}
+            print_json("comparisons", by=by, **said, stored_in=kept)
         else:
-            show(*of_many(found, by, out, groups.notes))
+            show(*of_many(found, by, out, groups))
         if all(row["log_bayes_factor"] is None for row in found.rows):
             raise typer.Exit(NO_ANSWER)
         return
@@ -133,7 +132,7 @@ def compare(
     if directory is not None:
         remember(directory, "compare", given)
         if plan:
-            _planned(directory, as_json)
+            planned(directory, as_json)
             return
     settings: dict[str, Any] = {"method": method, "n_iter": n_iter, "seed": seed, "n_chains": n_chains}
     try:
@@ -173,11 +172,6 @@ def compare(
         show(*of_sensitivity(curve))
     if report is not None and not as_json:
         console().print(f"\nThe report is in {report}.")
-
-
-def _planned(directory: Path, as_json: bool) -> None:
-    if as_json:
-        print_json("plan", folder=str(directory))
 
 
 def _refuse_with_by(**given: Any) -> None:

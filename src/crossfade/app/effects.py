@@ -27,7 +27,7 @@ class Effect(NamedTuple):
 
 def effects(result: Result) -> list[Effect]:
     """Of all parameters that differ, where there are draws of them and the answer may be used."""
-    if result.verdict == DO_NOT_USE or not (result.sharing.shared or result.sharing.only_1):
+    if result.verdict == DO_NOT_USE or result.about.get("evidence"):
         return []
     found = []
     for model, names, draws in zip(("M1", "M2"), result.sharing[1:3], result.draws, strict=True):

@@ -52,7 +52,9 @@ def page(result: Result) -> tuple[Section, ...]:
     """What was compared, how far to trust the answer, the answer, and what else was computed."""
     parts = [Section("Models", rows=_rows(_models(result))), _verdict(result)]
     if result.verdict != DO_NOT_USE:
-        parts.append(Section("Answer", rows=_rows(_answer(result), strong=("log Bayes factor", "Bayes factor"))))
+        parts.append(
+            Section("Answer", rows=_rows(_answer(result), strong=("log Bayes factor", "Bayes factor", "log evidence")))
+        )
         # Where all checks are passed their numbers add nothing, and one of them 2 errors off would look like an alarm.
         if result.verdict != TRUSTWORTHY and (rows := _rows(_checks(result))):
             parts.append(Section("Checks", rows=rows))
@@ -86,7 +88,8 @@ def _verdict(result: Result) -> Section:
 def _models(result: Result) -> Iterator[tuple[str, str]]:
     about, sharing = result.about, result.sharing
     yield from _told(about, "M1", "M2")
-    for label, names in (("shared", sharing.shared), ("only in M1", sharing.only_1), ("only in M2", sharing.only_2)):
+    both = ("shared", sharing.shared), ("only in M1", sharing.only_1), ("only in M2", sharing.only_2)
+    for label, names in (("parameters", sharing.only_2),) if about.get("evidence") else both:
         yield label, ", ".join(names) or "nothing"
     yield from _list("not shared", sharing.apart)
     if sharing.tempered:
@@ -108,14 +111,16 @@ def _list(label: str, sentences: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 def _answer(result: Result) -> Iterator[tuple[str, str]]:
     estimate, log_odds = result.log_bayes_factor, result.log_posterior_odds
-    prior = float(result.about.get("log_prior_odds", 0.0))
-    yield "log Bayes factor", f"{with_error(estimate)} of M2 over M1 ({_called(estimate.name)})"
+    prior, alone = float(result.about.get("log_prior_odds", 0.0)), result.about.get("evidence")
+    name, of = ("log evidence", "") if alone else ("log Bayes factor", " of M2 over M1")
+    yield name, f"{with_error(estimate)}{of} ({_called(estimate.name)})"
     if estimate.error:
         low, high = (number(x, estimate.error) for x in estimate.interval())
         yield "95 % interval", f"{low} to {high}"
     yield "log10", number(estimate.value / math.log(10), estimate.error / math.log(10))
-    compared = bool(result.sharing.shared or result.sharing.only_1)  # else it is the evidence of one model
-    yield "Bayes factor", odds(estimate.value) + (f", {strength(estimate)} ({SCALE})" if compared else "")
+    if alone:
+        return
+    yield "Bayes factor", f"{odds(estimate.value)}, {strength(estimate)} ({SCALE})"
     if prior:
         yield "prior odds", f"{odds(prior)} (log {prior:g})"
         yield "posterior odds", odds(log_odds)
@@ -124,8 +129,7 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
     found = effect_lines(result)
     yield from _list("effect" if len(found) == 1 else "effects", found)
     yield from _list("other priors", width_lines(result))
-    if compared:
-        yield "to quote", result.sentence
+    yield "to quote", result.sentence
 
 
 def _checks(result: Result) -> Iterator[tuple[str, str]]:

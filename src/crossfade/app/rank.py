@@ -32,7 +32,7 @@ from crossfade.app.options import (
 )
 from crossfade.app.output import NO_ANSWER
 from crossfade.app.request import check_file, check_numbers
-from crossfade.app.runs import check_plan, remember
+from crossfade.app.runs import check_plan, planned, remember
 from crossfade.app.terminal import show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
@@ -100,8 +100,7 @@ def rank(
     if directory is not None:
         remember(directory, "rank", given)
         if plan:
-            if as_json:
-                print_json("plan", folder=str(directory))
+            planned(directory, as_json)
             return
     found = ranked(given, progress=not quiet and not as_json, models=models)
     if out is not None and out.suffix == ".csv":

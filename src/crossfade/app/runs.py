@@ -50,6 +50,8 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
     said = {"command": command, "arguments": arguments}
     if (folder / COMMAND).is_file() and (folder / PLAN).is_file():
         before = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
+        if _asks(before) != _asks(said) and given.get("plan"):
+            raise CrossfadeError(f"{folder} holds another run, {_in_words(before)}: choose another folder")
         if before == said or _asks(before) != _asks(said):  # nothing new, or another run, which its plan will refuse
             return
     write_whole(folder / COMMAND, json.dumps(said, indent=1).encode())
@@ -58,6 +60,21 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
 def _asks(said: dict[str, Any]) -> dict[str, Any]:
     """What a command asks for, without what may change when it goes on."""
     return {**said, "arguments": {name: own for name, own in said["arguments"].items() if name not in MAY_CHANGE}}
+
+
+def _in_words(said: dict[str, Any]) -> str:
+    return " ".join(map(str, ("crossfade", said["command"], *said["arguments"].get("what", ()))))
+
+
+def planned(folder: Path, as_json: bool) -> None:
+    """What to do next with a run that is only written down."""
+    if as_json:
+        print_json("plan", folder=str(folder))
+    else:
+        console().print(
+            f"The run is written down in {folder}. Sample it, from as many jobs as you like, with: "
+            f"crossfade work {folder}"
+        )
 
 
 def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:

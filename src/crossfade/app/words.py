@@ -66,7 +66,7 @@ def sentence(result: Result) -> str:
     """The answer in a sentence to paste; without a number where there is none to be used."""
     if result.verdict == DO_NOT_USE:
         return f"No Bayes factor can be given. {' '.join(result.reasons)}".strip()
-    if not (result.sharing.shared or result.sharing.only_1):  # nothing is compared
+    if result.about.get("evidence"):  # nothing is compared
         return f"The log evidence is {with_error(result.log_bayes_factor)}."
     estimate = result.log_bayes_factor
     first, second = (f"{which} ({result.about[which]})" if which in result.about else which for which in ("M1", "M2"))

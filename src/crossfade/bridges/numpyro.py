@@ -16,7 +16,7 @@ from numpyro import distributions as dist
 from crossfade.bridges import sites
 from crossfade.bridges.factors import accepted, check_factors, trust
 from crossfade.bridges.sites import Program
-from crossfade.density.joint import Joint, as_joint
+from crossfade.density.joint import Joint, as_joint, fixed
 from crossfade.density.model import Model, conditional, describe, layers, log_density, total
 from crossfade.density.precision import in_float64
 from crossfade.density.series import Series
@@ -48,8 +48,11 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
         raise CrossfadeError(f"from_numpyro needs a model function, not a {type(model).__name__}")
     found = _read(model, args, kwargs, accepted(factors))
     program, theta, observed, _, dims = found
-    if not theta:
-        raise CrossfadeError("the model has no latent site: give at least one parameter a prior with numpyro.sample")
+    if not theta and not observed:
+        raise CrossfadeError("the model has neither a parameter nor data: give it both with numpyro.sample")
+    if not theta:  # a point hypothesis: its evidence is its likelihood
+        data = _constants(program, theta, observed, dict.fromkeys(observed, ()))[1]
+        return fixed(_likelihood(program, ())({}), data)
     if not observed:
         raise CrossfadeError(
             f"the model has no observed site, only {', '.join(map(repr, theta))}: pass the data as they are passed "

@@ -20,7 +20,7 @@ from crossfade.bridges.factors import accepted, trust
 from crossfade.bridges.log_joint import Around
 from crossfade.bridges.scales import conditional_priors
 from crossfade.bridges.supports import Support, in_python, of_variable, without_sum_check
-from crossfade.density.joint import AnyOf, Joint
+from crossfade.density.joint import AnyOf, Joint, fixed
 from crossfade.density.precision import float64
 from crossfade.density.traced import traced
 from crossfade.types import Array, CrossfadeError, Theta
@@ -57,6 +57,8 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
     from pytensor import config
 
     with float64(), config.change_flags(cxx=""):  # without a C compiler, which PyTensor would look for
+        if not model.free_RVs:  # a point hypothesis
+            return fixed(model.compile_logp()({}), _data(model))
         supports = {rv.name: of_variable(rv, model.rvs_to_transforms[rv]) for rv in model.free_RVs}
         names = tuple(supports)
         inputs, terms = _log_densities(model)
@@ -154,13 +156,11 @@ def _check(model: Any, factors: bool) -> None:
             raise CrossfadeError(
                 f"{rv.name!r} has missing values: drop these rows, so that all models see the same data"
             )
-    if not model.free_RVs:
-        raise CrossfadeError("the model has no free variable: give at least one parameter a prior")
+    if not model.free_RVs and not model.observed_RVs:
+        raise CrossfadeError("the model has neither a free variable nor data: give it both")
     if not (model.observed_RVs or model.potentials):
-        raise CrossfadeError(
-            f"the model has no observed variable, only {', '.join(repr(rv.name) for rv in model.free_RVs)}: give the "
-            "data to a distribution as observed="
-        )
+        only = ", ".join(repr(rv.name) for rv in model.free_RVs)
+        raise CrossfadeError(f"the model has no observed variable, only {only}: give the data to one as observed=")
 
 
 def _sees_data(model: Any, term: Any) -> bool:

@@ -270,6 +270,14 @@ def _check_scalar(model: Model, theta: Theta, which: str) -> None:
         raise CrossfadeError(f"the log likelihood of {which} gives {what} and must give one number: sum it")
 
 
+def fixed(log_likelihood: Array, data: Any) -> Joint:
+    """A model without parameters: its evidence is its likelihood."""
+    value = np.asarray(log_likelihood, float)
+    if not np.isfinite(value):
+        raise CrossfadeError(f"the log likelihood of the model without parameters is {value}: look at its data")
+    return Joint({}, lambda key: {}, whole=lambda theta: jnp.asarray(value), factors={}, data=data)
+
+
 def nothing() -> Joint:
     """The model without parameters and data: its evidence is 1, so a Bayes factor over it is an evidence."""
     return Joint({}, lambda key: {}, whole=lambda theta: jnp.zeros(()), factors={})

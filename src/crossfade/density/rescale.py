@@ -75,7 +75,8 @@ def rescaled_prior(prior: Prior, factor: float, theta: Theta, whose: str) -> Pri
 def no_scale(prior: Prior, whose: str) -> str:
     return (
         f"the prior of {whose} is {words(prior)}, which has no scale to multiply: pass prior=, a function of the "
-        "factor that returns the new prior, e.g. prior=lambda factor: Gamma(2, 1 / factor)"
+        "factor that returns the new prior and at 1 the one that was compared; of a Gamma(2, 0.1), say, prior=lambda "
+        "factor: Gamma(2, 0.1 / factor)"
     )
 
 

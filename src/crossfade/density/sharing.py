@@ -221,6 +221,19 @@ def data_difference(j1: HasData, j2: HasData) -> str:
     return f"{said}, so build both from the same rows, on the same scale"
 
 
+def other_order(j1: HasData, j2: HasData) -> tuple[str, ...]:
+    """A note where two models have the same responses in another order, which is right only if all goes with them."""
+    if j1.data is None or j2.data is None:
+        return ()
+    first, second = (np.ravel(np.asarray(joint.data, float)) for joint in (j1, j2))
+    if len(first) != len(second) or np.array_equal(first, second):
+        return ()
+    return (
+        "M2 has the responses of M1 in another order: see that everything that belongs to a row, such as covariates, "
+        "has moved with it",
+    )
+
+
 def responses(joint: HasData) -> np.ndarray:
     """Sorted, to be held beside those of another model."""
     return in_order(joint.data)

@@ -19,6 +19,7 @@ from numpyro.distributions import Distribution
 
 from crossfade.analysis.errors import Replicates, combine
 from crossfade.analysis.weights import PARETO_K, pareto_k
+from crossfade.density.digest import digest
 from crossfade.density.joint import Joint, opened
 from crossfade.density.model import Model, Prior, describe, log_density
 from crossfade.density.precision import in_float64
@@ -90,6 +91,9 @@ def prior_sensitivity(
     """
     if not np.isfinite(result.log_bayes_factor.value):
         raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
+    known = result.about.get("responses")
+    if known and any(own not in ("", known) for own in (digest(opened(m, "").data) for m in (m1, m2))):
+        raise CrossfadeError("the models are of other data than the result: give those that were compared")
     values = _factors(factors, exact=prior is not None)
     changes = {k: _changes(model, k, result, name, values, prior) for k, model in _models_with(m1, m2, name).items()}
     tails, estimates, scales = np.full((2, len(values)), -np.inf), [], []

@@ -48,9 +48,9 @@ def answers_alone() -> Iterator[None]:
 
 def with_widths(result: Result, m1: Any, m2: Any) -> Result:
     """The result with the answers of other widths among what it is `about`, where they are worth knowing."""
-    shared, only_1, only_2, *_ = result.sharing
+    _, only_1, only_2, *_ = result.sharing
     differ = (*only_1, *only_2)
-    evidence_alone = not (shared or only_1)
+    evidence_alone = result.about.get("evidence")
     if not _asked.get() or result.verdict == DO_NOT_USE or evidence_alone or not differ:
         return result
     if not abs(result.log_bayes_factor.value) < NEAR:

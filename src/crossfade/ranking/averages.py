@@ -16,7 +16,7 @@ from crossfade.types import CrossfadeError, Posterior
 if TYPE_CHECKING:
     import pandas
 
-NEGLIGIBLE = 1e-4  # posterior probability of all models together that are left out of a prediction
+NEGLIGIBLE = 1e-8  # posterior probability of all models together that are left out of a prediction
 N_POINTS = 64  # of a block, for the responses of one model
 MOST_DRAWS = 2000  # of one model, at which a function is computed
 

@@ -255,6 +255,10 @@ class Ranking(NamedTuple):
         """BibTeX of crossfade and of the methods that this ranking used."""
         return import_module("crossfade.app.report.methods").cite_ranking(self)
 
+    def __repr__(self) -> str:
+        """One line; `print` shows the page."""
+        return f"Ranking({len(self.names)} models, best {self.names[0]!r}, verdict={self.verdict!r})"
+
     def __str__(self) -> str:
         return import_module("crossfade.app.rankings").text(self)
 

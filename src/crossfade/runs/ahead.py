@@ -45,6 +45,8 @@ def share(own: Leases, tasks: list[Task]) -> NoReturn:
                 own.say(f"sampling {name}")
                 with suppress(CrossfadeError):  # said again by the run itself
                     function(*args)
+                if (kept := keeper()) is not None:
+                    kept.flush()  # before anybody is told that it is done
     states = [own.state(name) for name, *_ in tasks]
     raise WorkDone(
         f"{states.count(DONE)} of {len(tasks)} tasks are done, {states.count('taken')} are worked on elsewhere"

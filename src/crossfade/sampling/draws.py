@@ -139,7 +139,9 @@ class Draws(NamedTuple):
 def _none(joint: Joint, density: Density, n_chains: int, n_draws: int = 0) -> Draws:
     zeros = np.zeros((n_chains, n_draws))
     nowhere = np.zeros((n_chains, n_draws, density.coordinates.size))
-    return Draws(joint, density, nowhere, zeros, zeros.astype(bool), nowhere[:, :0], nowhere[:, :0])
+    # of a model without parameters the log density is one number, of the model of nothing 0
+    log_density = values(density, nowhere) if n_draws and not nowhere.size else zeros
+    return Draws(joint, density, nowhere, log_density, zeros.astype(bool), nowhere[:, :0], nowhere[:, :0])
 
 
 @in_float64

@@ -24,6 +24,9 @@ class Keeper(Protocol):
 
     def add(self, name: str, arrays: Arrays) -> None: ...
 
+    def flush(self) -> None:
+        """Everything that was added is safe from now on."""
+
 
 class Memory(dict[str, Arrays]):
     """A keeper that lives as long as the process."""
@@ -33,6 +36,9 @@ class Memory(dict[str, Arrays]):
 
     def add(self, name: str, arrays: Arrays) -> None:
         self[name] = arrays
+
+    def flush(self) -> None:
+        """It lives as long as the process, no longer."""
 
 
 _keeper: ContextVar[Keeper | None] = ContextVar("keeper", default=None)
