@@ -194,7 +194,7 @@ def foreign(module: str) -> set[str]:
 
 
 def test_dependencies_are_those_that_are_imported():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {extra: names_of(project["optional-dependencies"][extra]) for extra in EXTRAS}
     used, used_by_extra = set(), {extra: set() for extra in EXTRAS}
     for module in modules(PACKAGE):

@@ -45,12 +45,12 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
 def test_code_is_marked_as_what_it_is(page):
     """A block of another language would never be run; an indented command neither."""
     assert {block.language for block in blocks(page)} <= LANGUAGES
-    assert not re.search(r"^    crossfade ", page.read_text(), flags=re.MULTILINE)
+    assert not re.search(r"^    crossfade ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, part = target.partition("#")
         found = (page.parent / path).resolve() if path else page
@@ -61,18 +61,18 @@ def test_links_lead_somewhere(page):
 
 def anchors(page):
     """As the manual's table of contents names them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
-    said = re.findall(r"\{ *#([\w-]+) *\}", page.read_text())
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    said = re.findall(r"\{ *#([\w-]+) *\}", page.read_text(encoding="utf-8"))
     return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in headings} | set(said)
 
 
 def test_every_page_is_in_the_contents_once():
-    listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
 def test_every_public_name_is_in_the_reference():
-    shown = re.findall(r"^::: ([\w.]+)$", (DOCS / "api.md").read_text(), flags=re.MULTILINE)
+    shown = re.findall(r"^::: ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     homes = {f"{home}.{name}" for name, home in crossfade._HOME.items()} | {"crossfade.data.load"}
     where = {getattr(crossfade, name).__module__ + "." + name for name in crossfade._HOME if name != "METHODS"}
     assert {own.rsplit(".", 1)[1] for own in homes} <= {own.rsplit(".", 1)[1] for own in shown}
@@ -80,7 +80,7 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_every_field_of_an_answer_is_in_the_reference():
-    parts = re.split(r"^::: ", (DOCS / "api.md").read_text(), flags=re.MULTILINE)[1:]
+    parts = re.split(r"^::: ", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     shown = {part.split()[0]: re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE) for part in parts}
     tables = {name: fields for name, fields in shown.items() if fields}
     assert len(tables) >= 6
@@ -92,7 +92,7 @@ def test_every_field_of_an_answer_is_in_the_reference():
 def test_no_page_loads_anything_from_the_network():
     """The rest of a page is the theme's: `make docs` looks at what was built."""
     for page in [*PAGES, ROOT / "mkdocs.yml", *DOCS.glob("*.css")]:
-        assert "://" not in page.read_text().replace("tcp://", "").replace("s3://", ""), page
+        assert "://" not in page.read_text(encoding="utf-8").replace("tcp://", "").replace("s3://", ""), page
 
 
 def script(name, monkeypatch):

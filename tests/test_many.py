@@ -213,6 +213,6 @@ def test_a_killed_job_goes_on_where_it_stopped(tmp_path):
     kept = [row for name in chunks.where for row in json.loads(chunks.find(name)["json"].tobytes())]
     assert 3 <= len(kept) < 60 and not out.exists()
     subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    final = [json.loads(line) for line in out.read_text().splitlines()]
+    final = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["name"] for row in final] == [f"g{i}" for i in range(60)]
     assert all(row in final for row in kept)  # to the second that they took

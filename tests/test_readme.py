@@ -30,7 +30,7 @@ def test_the_example_with_numpyro_models_is_right(tmp_path, monkeypatch):
 
 
 def test_it_is_short_and_begins_with_two_commands():
-    text = README.read_text()
+    text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGEST
     assert [word in text for word in ("\n    make demo ", "\n    make test ")] == [True, True]
 
@@ -38,7 +38,7 @@ def test_it_is_short_and_begins_with_two_commands():
 def test_its_figures_are_those_of_the_manual():
     """One table stands in both; a figure that is measured anew is changed in both."""
     tables = [
-        re.findall(r"^\| .* of (?:20|30) \| .*$", page.read_text(), flags=re.MULTILINE)
+        re.findall(r"^\| .* of (?:20|30) \| .*$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
         for page in (README, DOCS / "accuracy.md")
     ]
     assert len(tables[0]) == 7 and tables[0] == tables[1]
@@ -47,7 +47,7 @@ def test_its_figures_are_those_of_the_manual():
 def test_the_table_of_methods():
     from crossfade import METHODS
 
-    text = (DOCS / "choosing.md").read_text()
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(.+?)` \| (.+?) \| (.+?) \| (.+?) \| .+? \|$", text, flags=re.MULTILINE)
     assert [row[0] for row in rows] == ["auto", *METHODS]
     for (_, route, ladder, estimator), method in zip(rows[1:], METHODS.values(), strict=True):

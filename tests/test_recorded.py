@@ -5,7 +5,7 @@ import json
 import pytest
 from recorded.runs import FILE, RUNS, machine, numbers
 
-RECORD = json.loads(FILE.read_text())
+RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 QUICK = ("default, formulas", "default, rungs between", "own draws")
 
 

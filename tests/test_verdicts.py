@@ -7,7 +7,7 @@ from reasons import reasons
 
 from crossfade.analysis import judge
 
-PAGE = (DOCS / "verdicts.md").read_text()
+PAGE = (DOCS / "verdicts.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^#### (.*)$", PAGE, flags=re.MULTILINE)
 
 

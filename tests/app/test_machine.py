@@ -48,7 +48,19 @@ def documented(kind: str) -> set[str]:
 
 
 def test_compare(table, tmp_path):
-    shown = run("compare", table, "y ~ x", "y ~ z", "--json", "--out", tmp_path / "run.nc", "--sensitivity", "z")
+    shown = run(
+        "compare",
+        table,
+        "y ~ x",
+        "y ~ z",
+        "--json",
+        "--out",
+        tmp_path / "run.nc",
+        "--sensitivity",
+        "z",
+        "--report",
+        tmp_path / "run.html",
+    )
     assert shown.exit_code == 0 and shown.stderr == ""
     found = strict(shown.stdout)
     assert set(found) - EVERY == documented("comparison") - {"exact"}
@@ -62,7 +74,7 @@ def test_compare(table, tmp_path):
     assert len(found["sensitivity"]["rows"]) == 13
     again = strict(run("estimate", tmp_path / "run.nc", "--json").stdout)
     assert again == {**{name: found[name] for name in again}, "nulls": {}}
-    assert set(found) - set(again) == {"sensitivity", "stored_in"}
+    assert set(found) - set(again) == {"sensitivity", "stored_in", "report"}
 
 
 def test_compare_by_and_rank(table):

@@ -270,7 +270,7 @@ def test_long_and_hostile_names_do_not_break_a_picture(tmp_path):
         width = figure.get_window_extent().width
         right = max(t.get_window_extent().x1 for t in figure.findobj(lambda a: hasattr(a, "get_text")) if t.get_text())
         assert right < 1.02 * width
-        assert "<script>" not in (tmp_path / f"{kind}.svg").read_text()
+        assert "<script>" not in (tmp_path / f"{kind}.svg").read_text(encoding="utf-8")
 
 
 def test_many_data_sets_are_drawn_in_order():

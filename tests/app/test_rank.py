@@ -33,7 +33,9 @@ def test_formulas_and_orders_and_json(pima, tmp_path):
     shown = run("rank", pima, "bmi ~ glu", "bmi ~ skin", "bmi ~ glu + skin", "--json", "--out", table)
     found = json.loads(shown.stdout)
     assert found["models"][0] == "bmi ~ skin" or found["models"][0] == "bmi ~ glu + skin"
-    assert found["verdict"] == "trustworthy" and table.read_text().startswith("model,log_bayes_factor,error")
+    assert found["verdict"] == "trustworthy" and table.read_text(encoding="utf-8").startswith(
+        "model,log_bayes_factor,error"
+    )
     shown = run("rank", pima, "bmi ~ skin", "--orders", "0:4", "--quiet")
     assert "order 1" in shown.stdout and "orthogonal polynomials in skin" in words(shown.stdout)
 

@@ -231,7 +231,7 @@ def test_the_command_reports_what_was_stored(tmp_path):
         assert done.exit_code == 0 and str(stored_file.with_suffix(".html")) in done.stdout.replace("\n", "")
         said = json.loads(CliRunner().invoke(app, ["report", str(stored_file), "--json"]).stdout)
         assert said["kind"] == "report" and said["file"] == str(stored_file.with_suffix(".html"))
-    page_of_table = Read(table.with_suffix(".html").read_text())
+    page_of_table = Read(table.with_suffix(".html").read_text(encoding="utf-8"))
     assert "007-2" in page_of_table.words and "2.00 ± 0.10" in page_of_table.words and "nan" not in page_of_table.words
     stored.run("neti_diff")._replace(verdict="do not use").save(run)  # the code that says so, as everywhere
     assert CliRunner().invoke(app, ["report", str(run), "--out", str(tmp_path / "b.html")]).exit_code == 3

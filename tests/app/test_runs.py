@@ -84,7 +84,7 @@ def test_gathered(first, folder, tmp_path):
     assert (once_more["kind"], once_more["added"], once_more["left_out"]) == ("gathered", 0, [])
     assert answer(run("resume", into)) == answer(first[1])
     plan = other / "plan.json"
-    plan.write_text(plan.read_text().replace('"seed": "0"', '"seed": "1"'))
+    plan.write_text(plan.read_text(encoding="utf-8").replace('"seed": "0"', '"seed": "1"'))
     refused = run("gather", into, other)
     assert refused.exit_code == 2 and "holds another run" in words(refused.output)
 

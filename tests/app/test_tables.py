@@ -232,7 +232,9 @@ def test_a_report_with_the_curve_of_a_prior(tmp_path):
     path, page = written(tmp_path), tmp_path / "page.html"
     shown = run("compare", path, "y ~ age", "y ~ age + site", "--sensitivity", "site", "--report", page)
     assert shown.exit_code == 0 and "The report is in" in shown.output, shown.output
-    assert 'id="sensitivity"' in page.read_text() and "about the computation" in page.read_text()
+    assert 'id="sensitivity"' in page.read_text(encoding="utf-8") and "about the computation" in page.read_text(
+        encoding="utf-8"
+    )
     assert run("compare", path, "y ~ age", "y ~ site", "--report", tmp_path / "page.pdf").exit_code == 2
 
 

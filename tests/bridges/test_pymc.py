@@ -280,7 +280,7 @@ def test_models_without_data_or_parameters_are_refused():
     with pytest.raises(CrossfadeError, match="no observed variable, only 'b': give the data"):
         from_pymc(of(lambda: pm.Normal("b"), observed=False))
     with pytest.raises(CrossfadeError, match="neither a free variable nor data"):
-        from_pymc(of(lambda: None))
+        from_pymc(of(lambda: None, observed=False))
     with pytest.raises(CrossfadeError, match=r"needs a pymc.Model, not a function"):
         from_pymc(schools)
 

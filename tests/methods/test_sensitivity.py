@@ -268,4 +268,4 @@ def test_an_answer_from_draws_near_even_odds_comes_with_other_widths():
         assert abs(value - 0.5 - (exact - log_bayes_factor(pair))) < 4 * error < 0.4
     assert "widths" not in with_widths(result(2.4, *draws)._replace(sharing=differs), *joints).about
     assert "widths" not in with_widths(near._replace(verdict="do not use"), *joints).about
-    assert "widths" not in with_widths(near._replace(sharing=Sharing((), (), ("a", "b"))), *joints).about
+    assert "widths" not in with_widths(near._replace(about={**near.about, "evidence": True}), *joints).about

@@ -171,13 +171,16 @@ def numbers(found) -> dict[str, str]:
 
 def machine() -> str:
     """Where the last bits are the same: one kind of processor, and the libraries that round."""
-    flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
+    flags = next(
+        (line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if line.startswith("flags")),
+        "",
+    )
     parts = [platform.machine(), flags, jaxlib.__version__, np.__version__, scipy.__version__, numpyro.__version__]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
 def main(names: list[str]) -> None:
-    kept = json.loads(FILE.read_text()) if FILE.exists() and names else {"answers": {}}
+    kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() and names else {"answers": {}}
     for name in names or RUNS:
         kept["answers"][name] = numbers(RUNS[name]())
         print(name, kept["answers"][name], flush=True)

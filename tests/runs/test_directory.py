@@ -108,7 +108,7 @@ def test_another_run_is_refused_and_told_apart(tmp_path):
         with pytest.raises(CrossfadeError, match=words):
             compare(*models, **{**ASKED, **changed}, directory=tmp_path)
     plan = tmp_path / "plan.json"
-    plan.write_text(plan.read_text().replace('"jax": "', '"jax": "9'))
+    plan.write_text(plan.read_text(encoding="utf-8").replace('"jax": "', '"jax": "9'))
     with pytest.raises(CrossfadeError, match="jax was 9"):
         compare(*pair(), **ASKED, directory=tmp_path)
     plan.write_text("{")

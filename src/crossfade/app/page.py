@@ -120,7 +120,8 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
     yield "log10", number(estimate.value / math.log(10), estimate.error / math.log(10))
     if alone:
         return
-    yield "Bayes factor", f"{odds(estimate.value)}, {strength(estimate)} ({SCALE})"
+    graded = f", {strength(estimate)} ({SCALE})" if math.isfinite(estimate.value) else ""
+    yield "Bayes factor", f"{odds(estimate.value)}{graded}"
     if prior:
         yield "prior odds", f"{odds(prior)} (log {prior:g})"
         yield "posterior odds", odds(log_odds)
@@ -129,7 +130,8 @@ def _answer(result: Result) -> Iterator[tuple[str, str]]:
     found = effect_lines(result)
     yield from _list("effect" if len(found) == 1 else "effects", found)
     yield from _list("other priors", width_lines(result))
-    yield "to quote", result.sentence
+    if graded:
+        yield "to quote", result.sentence
 
 
 def _checks(result: Result) -> Iterator[tuple[str, str]]:
