@@ -137,6 +137,17 @@ def test_a_task_that_kills_its_workers_is_named():
         list(worked(own, [("deadly", os._exit, (1,))], print))
 
 
+@pytest.mark.slow
+def test_dask_of_others_is_left_alone(client):
+    """A client that is Dask's default, and one that does not come up, would keep others from computing at all."""
+    import dask
+
+    assert dask.config.get("scheduler", None) is None
+    with pytest.raises(CrossfadeError, match="does not answer"), cluster(None, "tcp://127.0.0.1:1"):
+        pass
+    assert dask.config.get("scheduler", None) is None
+
+
 def test_what_cannot_be_done_is_said(tmp_path):
     with pytest.raises(CrossfadeError, match="at least 1"), cluster(0, None, None):
         pass

@@ -72,7 +72,7 @@ def cluster(n_workers: int | None, scheduler: str | None = None, scheduler_file:
         raise CrossfadeError("workers need Dask: pip install 'crossfade[dask]'") from None
     if scheduler is not None or scheduler_file is not None:
         try:
-            client = Client(scheduler, scheduler_file=scheduler_file, timeout=30)
+            client = Client(scheduler, scheduler_file=scheduler_file, timeout=30, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:  # a scheduler with TLS asks for credentials by a TypeError
             raise CrossfadeError(f"the scheduler {scheduler or scheduler_file} does not answer ({error})") from None
         with client:
@@ -80,6 +80,9 @@ def cluster(n_workers: int | None, scheduler: str | None = None, scheduler_file:
         return
     if n_workers is None or n_workers < 1:
         raise CrossfadeError(f"--workers {n_workers}: give a number of at least 1")
-    # processes of their own, never forks: JAX has threads
-    with LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own, Client(own) as client:
+    # processes of their own, never forks: JAX has threads; and the default of nobody else who uses Dask
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as own,
+        Client(own, set_as_default=False) as client,
+    ):
         yield client
