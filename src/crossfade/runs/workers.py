@@ -25,7 +25,7 @@ def worked(client: Any, tasks: list[Task], say: Callable[[str], None]) -> Iterat
         packed = {name: _packed(name, function, args) for name, function, args in tasks}
         named = {client.submit(_called, own, key=f"{name}-{run}"): name for name, own in packed.items()}
         try:
-            for future in as_completed(list(named)):
+            for future in as_completed(list(named), loop=client.loop):
                 yield named[future], future.result()
                 del waiting[named[future]]
                 future.release()
