@@ -69,7 +69,8 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
     every = table.groupby(column, sort=False)
     whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
     table, notes = whole.table, [*notes, *whole.notes]
-    regressions(designs(table, formula_1, formula_2, family=family, scaling=given["scaling"]), family, prior)
+    both = designs(table, formula_1, formula_2, family=family, scaling=given["scaling"])
+    regressions(both, family, prior)
     left = dict(iter(table.groupby(column, sort=False)))
     # one of which no row is left is not forgotten: its own row says why
     groups = {str(name): left.get(name, rows).reset_index(drop=True) for name, rows in every}
@@ -78,15 +79,8 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
         "M2": formula_2,
         "data": f"{data.name}, {len(groups)} groups by {column}, {family} family",
     }
-    about |= {"scale": f"{_scale(given['scaling'], family)}, within each group", "priors": statement(prior, family)}
+    about |= {"scale": f"{both[0].scale}, within each group", "priors": statement(prior, family)}
     return Groups(groups, (formula_1, formula_2), prior, notes, about)
-
-
-def _scale(scaling: str, family: str) -> str:
-    """In words; columns made of labels are scaled like numbers."""
-    response = " and the response" if family == "gaussian" else ""
-    said = {"standardise": f"covariates{response} standardised: (x - mean)/sd", "centre": "covariates centred"}
-    return said.get(scaling, "as in the file")
 
 
 def of_many(
