@@ -12,8 +12,6 @@ from crossfade.app.options import Json
 from crossfade.app.output import NO_ANSWER
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
-TABLES = (".csv", ".jsonl", ".parquet")
-
 
 def report(
     run: Annotated[
@@ -44,7 +42,9 @@ def _loaded(run: Path) -> Any:
         from crossfade.app.rankings import load_ranking
 
         return load_ranking(run)
-    if run.suffix in TABLES:
+    from crossfade.many import ENDINGS
+
+    if run.suffix in ENDINGS:
         from crossfade.app.stored_table import load_many
 
         return load_many(run)
