@@ -41,7 +41,7 @@ LONGEST = 300
 ENGINES = {"h5netcdf", "h5py"}
 # Who may import what an extra brings. Doors to libraries of JAX are made of its modules; the others are light.
 EXTRAS = {
-    "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "scales", "supports", "simulate")},
+    "pymc": {f"crossfade.bridges.{name}" for name in ("pymc", "pymc_words", "scales", "supports", "simulate")},
     "plot": {"crossfade.app.plots.style", "crossfade.papers.charts", "crossfade.papers.biopathway_figures"},
     "dask": {"crossfade.runs.workers"},
     "store": {"crossfade.runs.remote"},

@@ -18,6 +18,7 @@ from numpyro.distributions import biject_to
 from crossfade.bridges import tails
 from crossfade.bridges.factors import accepted, trust
 from crossfade.bridges.log_joint import Around
+from crossfade.bridges.pymc_words import in_words, origin
 from crossfade.bridges.scales import conditional_priors
 from crossfade.bridges.supports import Support, in_python, of_variable, without_sum_check
 from crossfade.density.joint import AnyOf, Joint, fixed
@@ -86,7 +87,8 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
             *trust("the pm.Potential", tuple(potential.name for potential in model.potentials)),
         ),
         factors={name: Jaxified(function, names, (i,), missing[i]) for i, name in enumerate(names)},
-        priors={rv.name: _words(rv) for rv in model.free_RVs},
+        priors={rv.name: in_words(rv, model.free_RVs) for rv in model.free_RVs},
+        origin=partial(origin, model=model, inputs=inputs, jaxified=partial(_jaxified, check_bounds=False)),
         conditional=conditional,
         dims={name: tuple(map(str, dims)) for name, dims in model.named_vars_to_dims.items() if name in supports},
         coords={str(dim): _labels(labels) for dim, labels in model.coords.items() if labels is not None},
@@ -97,14 +99,6 @@ def _labels(labels: Any) -> list[Any]:
     """Numbers and texts as they are; anything else, such as dates, as text: they are stored with a result."""
     plain = (label.item() if isinstance(label, np.generic) else label for label in labels)
     return [label if isinstance(label, int | float | str) else str(label) for label in plain]
-
-
-def _words(rv: Any) -> str:
-    """The prior as PyMC writes it, without the name."""
-    try:
-        return str(rv.str_repr()).partition("~")[2].strip().lstrip("_")
-    except Exception:  # PyMC cannot put every distribution into words
-        return type(rv.owner.op).__name__.removesuffix("RV")
 
 
 def _load() -> Any:

@@ -47,6 +47,8 @@ class Joint(NamedTuple):
     # log p(theta[name] | parameters before it), one factor per name in order, where the prior is known so.
     factors: dict[str, LogDensity] | None = None
     priors: dict[str, str] = {}  # in words
+    # Where a prior is stretched from when it is made wider, where that is known and no distribution is at hand.
+    origin: Callable[[str], Callable[[Theta], Array] | None] | None = None
     # Priors given other parameters, where they are known so: a distribution, or a Series, of those before.
     conditional: Mapping[str, Callable[[Theta], Any]] = {}
     model: Model | None = None  # with a world's own sampler, where it comes from one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -33,6 +34,8 @@ def rescaled(distribution: Distribution, factor: Array) -> Distribution | None:
             return inner.to_event(distribution.reinterpreted_batch_ndims)
         return type(distribution)(inner, **_arguments(distribution))
     arguments = _arguments(distribution)
+    if isinstance(distribution, dist.Exponential):
+        return dist.Exponential(distribution.rate / factor)
     if "scale" not in arguments:
         return None
     arguments["scale"] = jnp.asarray(arguments["scale"], float) * factor
@@ -62,8 +65,33 @@ class Rescaled(eqx.Module):
         return f"{name}, scale x {float(self.factor):.3g}" if self.factor != 1 else name
 
 
-def rescaled_prior(prior: Prior, factor: float, theta: Theta, whose: str) -> Prior:
+class Stretched(eqx.Module):
+    """A prior that is known by its log density alone, `factor` times as wide around its origin."""
+
+    log_prior: Any  # log p(theta[name] | the rest)
+    origin: Any  # of theta; None where nobody knows it
+    support: Any
+    factor: np.ndarray
+    name: str = eqx.field(static=True)
+    words: str = eqx.field(static=True)
+
+    def log_density(self, theta: Theta) -> Array:
+        if self.origin is None:
+            return self.log_prior(theta)
+        value, origin = theta[self.name], self.origin(theta)
+        inside = {**theta, self.name: origin + (value - origin) / self.factor}
+        return self.log_prior(inside) - jnp.size(value) * jnp.log(self.factor)
+
+    def __str__(self) -> str:
+        return f"{self.words}, scale x {float(self.factor):.3g}" if self.factor != 1 else self.words
+
+
+def rescaled_prior(prior: Prior | Stretched, factor: float, theta: Theta, whose: str) -> Prior | Stretched:
     """The prior with its scale multiplied; theta is a point at which a conditional one can be looked at."""
+    if isinstance(prior, Stretched):
+        if prior.origin is None:
+            raise CrossfadeError(no_scale(prior, whose))
+        return dataclasses.replace(prior, factor=np.asarray(float(factor)))
     before = given(prior, theta)
     after = rescaled(before, factor)
     if after is None or after.shape() != before.shape():
@@ -72,7 +100,7 @@ def rescaled_prior(prior: Prior, factor: float, theta: Theta, whose: str) -> Pri
     return after if isinstance(prior, Distribution) else Rescaled(prior, np.asarray(float(factor)))
 
 
-def no_scale(prior: Prior, whose: str) -> str:
+def no_scale(prior: Prior | Stretched, whose: str) -> str:
     return (
         f"the prior of {whose} is {words(prior)}, which has no scale to multiply: pass prior=, a function of the "
         "factor that returns the new prior and at 1 the one that was compared; of a Gamma(2, 0.1), say, prior=lambda "
@@ -80,7 +108,7 @@ def no_scale(prior: Prior, whose: str) -> str:
     )
 
 
-def checked(new: Any, old: Prior, name: str, theta: Theta, whose: str) -> Prior:
+def checked(new: Any, old: Prior | Stretched, name: str, theta: Theta, whose: str) -> Prior:
     """The user's new prior, which must be one for draws of the old one: proper, of this shape, nowhere else."""
     after = new if isinstance(new, Distribution) else new(theta) if callable(new) else None
     if not isinstance(after, Distribution) or isinstance(after, dist.ImproperUniform):
@@ -90,11 +118,11 @@ def checked(new: Any, old: Prior, name: str, theta: Theta, whose: str) -> Prior:
         raise CrossfadeError(
             f"prior= returns a distribution of shape {after.shape()} for {whose}, of shape {shape}: make them equal"
         )
-    _check_support(given(old, theta), after, whose)
+    _check_support(old if isinstance(old, Stretched) else given(old, theta), after, whose)
     return new
 
 
-def _check_support(old: Distribution, new: Distribution, whose: str) -> None:
+def _check_support(old: Distribution | Stretched, new: Distribution, whose: str) -> None:
     if not covers(old.support, new.support):
         raise CrossfadeError(
             f"the new prior of {whose}, {words(new)}, reaches beyond the support of the old one, where there are no "

@@ -23,7 +23,7 @@ from crossfade.density.digest import digest
 from crossfade.density.joint import Joint, opened
 from crossfade.density.model import Model, Prior, describe, log_density
 from crossfade.density.precision import in_float64
-from crossfade.density.rescale import checked, no_scale, rescaled_prior, words
+from crossfade.density.rescale import Stretched, checked, no_scale, rescaled_prior, words
 from crossfade.types import Array, CrossfadeError, Estimate, Result, Theta
 
 FACTORS = 4.0 ** (np.arange(-6, 7) / 6)  # a quarter to four times, 1 exactly in the middle
@@ -82,8 +82,8 @@ def prior_sensitivity(
 
     `result` is that of `compare(m1, m2)`, whose draws are weighted anew. A parameter of both models changes in both.
     The scale is the argument of that name of NumPyro's distribution (of a LogNormal the standard deviation of the
-    logarithm); a prior without one needs `prior`, which gives the new prior of each factor and is then free to change
-    anything but the support.
+    logarithm, of an Exponential 1 / rate), or of PyMC's; a prior without one needs `prior`, which gives the new prior
+    of each factor and is then free to change anything but the support.
 
     log BF(factor) = log BF + log mean_2(new / old) - log mean_1(new / old), means over posterior draws. The errors of
     these means are jackknifed over chains. They come from the draws behind the headline, so their errors may go
@@ -108,21 +108,24 @@ def prior_sensitivity(
 def check_sensitivity(m1: Any, m2: Any, name: str) -> None:
     """What can be known before anything is sampled: whether the prior can be taken out and has a scale."""
     for k, model in _models_with(m1, m2, name).items():
-        if isinstance(prior := model.priors[name], Distribution):  # others are looked at where there are draws
+        # Others are looked at where there are draws.
+        if isinstance(prior := _prior(model, name), Distribution | Stretched):
             rescaled_prior(prior, 2.0, {}, f"{name!r} in M{k + 1}")
 
 
-def _models_with(m1: Any, m2: Any, name: str) -> dict[int, Model]:
+def _models_with(m1: Any, m2: Any, name: str) -> dict[int, Model | Joint]:
     """Those of the two that have the parameter and know its prior."""
     both = opened(m1, "M1"), opened(m2, "M2")
     found = {}
     for k, model in enumerate(both):
         if name not in model.names:
             continue
-        if isinstance(model, Joint):
+        if isinstance(model, Joint) and model.model is not None:
+            model = model.model
+        if isinstance(model, Joint) and name not in (model.factors or {}):
             raise CrossfadeError(
                 f"M{k + 1} is known by its log joint alone, so the prior of {name!r} cannot be taken out of it: build "
-                "it as a crossfade.Model or with from_numpyro, and compare again"
+                "it as a crossfade.Model, with from_numpyro or with from_pymc, and compare again"
             )
         found[k] = model
     if not found:
@@ -130,6 +133,15 @@ def _models_with(m1: Any, m2: Any, name: str) -> dict[int, Model]:
             f"there is no parameter {name!r}: M1 has {list(both[0].names)}, M2 has {list(both[1].names)}"
         )
     return found
+
+
+def _prior(model: Model | Joint, name: str) -> Prior | Stretched:
+    if isinstance(model, Model):
+        return model.priors[name]
+    assert model.factors is not None  # _models_with has looked
+    origin = None if model.origin is None else model.origin(name)
+    said = model.priors.get(name, "one that is known by its density alone")
+    return Stretched(model.factors[name], origin, model.places[name][1], np.asarray(1.0), name, said)
 
 
 def _moved(headline: Estimate, shifts: dict[int, Replicates]) -> Estimate:
@@ -151,11 +163,12 @@ def _factors(factors: Sequence[float] | np.ndarray | None, exact: bool) -> np.nd
 
 
 def _changes(
-    model: Model, k: int, result: Result, name: str, factors: np.ndarray, prior: Callable[[float], Prior] | None
+    model: Model | Joint, k: int, result: Result, name: str, factors: np.ndarray, prior: Callable[[float], Prior] | None
 ) -> list[tuple[Replicates, float, str]]:
     """By factor: the change of the log evidence, Pareto k of the weights, and the new prior in words."""
     whose = f"{name!r} in M{k + 1}"
-    old, draws = model.priors[name], _draws(model, result, k, name)
+    old = _prior(model, name)
+    draws = _draws(model.names, old, result, k, name)
     first = {key: values[0, 0] for key, values in draws.items()}
     if prior is None:
         new = [rescaled_prior(old, factor, first, whose) for factor in factors]
@@ -171,16 +184,18 @@ def _changes(
     return found
 
 
-def _named(new: Prior, old: Prior, factor: float) -> str:
+def _named(new: Prior | Stretched, old: Prior | Stretched, factor: float) -> str:
     """The new prior in words, which are the old one's where the scale is an array."""
     text = words(new)
     return f"{text}, factor {factor:.3g}" if text == words(old) and factor != 1 else text
 
 
-def _draws(model: Model, result: Result, k: int, name: str) -> dict[str, np.ndarray]:
+def _draws(
+    names: tuple[str, ...], prior: Prior | Stretched, result: Result, k: int, name: str
+) -> dict[str, np.ndarray]:
     """Posterior draws of what the prior needs; the prior in the result must be the model's."""
-    which, prior, draws = f"M{k + 1}", model.priors[name], result.draws[k]
-    needed = (name,) if isinstance(prior, Distribution) else model.names
+    which, draws = f"M{k + 1}", result.draws[k]
+    needed = (name,) if isinstance(prior, Distribution) else names
     if missing := [key for key in needed if key not in draws]:
         raise CrossfadeError(
             f"the result holds no posterior draws of {missing[0]!r} in {which}: compare by the default method "
@@ -206,14 +221,19 @@ def _said(result: Result, name: str, k: int) -> str | None:
     return result.about.get("priors", {}).get(name)
 
 
-def _log_weights(old: Prior, new: list[Prior], name: str, draws: dict[str, np.ndarray]) -> Iterator[np.ndarray]:
+def _log_weights(
+    old: Prior | Stretched, new: list[Any], name: str, draws: dict[str, np.ndarray]
+) -> Iterator[np.ndarray]:
     """log new - log old at every draw [chain, draw], for each new prior."""
 
     @eqx.filter_jit  # of this call alone, since plain functions may hide data
-    def over_draws(prior: Prior, theta: Theta) -> Array:
-        return jax.vmap(jax.vmap(lambda one: log_density(prior, name, one)))(theta)
+    def over_draws(prior: Prior | Stretched, theta: Theta) -> Array:
+        def at(one: Theta) -> Array:
+            return prior.log_density(one) if isinstance(prior, Stretched) else log_density(prior, name, one)
 
-    def log_prior(prior: Prior) -> np.ndarray:
+        return jax.vmap(jax.vmap(at))(theta)
+
+    def log_prior(prior: Prior | Stretched) -> np.ndarray:
         # Numbers become arrays, or each would be compiled for itself.
         arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, prior)
         return np.asarray(over_draws(arrays, draws))

@@ -10,7 +10,7 @@ import numpy as np
 
 VARIANCE = "variance"  # of a conjugate regression, whose coefficients have priors in units of it
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
-# NumPyro's and PyMC's words agree on these. Where PyMC has another meaning, it writes no number but f().
+# NumPyro's words, and those that the bridge to PyMC writes.
 FAMILIES: dict[str, Callable[..., Any]] = {
     "Normal": lambda s, loc, scale: s.norm(loc, scale),
     "StudentT": lambda s, df, loc, scale: s.t(df, loc, scale),
