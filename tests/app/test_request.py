@@ -73,6 +73,20 @@ def test_compare_of_models_in_files(folder):
     assert not (folder / "run").exists()
 
 
+def test_a_factor_stands_for_its_coefficients(folder):
+    load("radiata").assign(kind=[*"ab"] * 21, site=[*"abc"] * 14).to_csv("data.csv", index=False)
+    formulas = ("data.csv", "y ~ x", "y ~ x + kind + site")
+    refused = run("compare", *formulas, "--sensitivity", "site")
+    assert refused.exit_code == 2
+    assert "--sensitivity site: 2 parameters have this name; choose one of site[T.b], site[T.c]" in words(
+        refused.stderr
+    )
+    begun = run("compare", *formulas, "--sensitivity", "kind", "--prior-precision", "site=2")
+    assert "the run was started" in str(begun.exception)  # one coefficient, so nothing is against it
+    refused = run("compare", *formulas, "--prior-sd", "kind=2")
+    assert refused.exit_code == 2 and "the gaussian family has no prior sds" in words(refused.stderr)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

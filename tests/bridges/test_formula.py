@@ -223,6 +223,9 @@ def test_factors_and_nearly_collinear_powers_are_not_refused():
         ("poisson", Prior(noise_shape=2.0), r"poisson family has no prior noise_shape: leave it out"),
         ("poisson", Prior(sd=0.0), r"prior sd is 0.0: it must be a positive number"),
         ("poisson", Prior(means={"x9": 1.0}), r"prior means name 'x9', which no formula has"),
+        ("gaussian", Prior(sds={"x1": 1.0}), r"gaussian family has no prior sds: leave it out"),
+        ("logistic", Prior(sds={"x1": 0.0}), r"prior sd of x1 is 0.0: it must be a positive number"),
+        ("logistic", Prior(sds={"x": 1.0}), r"prior sds name 'x', which no formula has"),
     ],
 )
 def test_bad_priors_are_refused(family, prior, message):
@@ -240,6 +243,18 @@ def test_statement():
     assert statement(Prior(means={"x": 185}, precisions={"x": 6, "z": 2}), "gaussian").startswith(
         "coefficients ~ N(0, variance/1), but x ~ N(185, variance/6), z ~ N(0, variance/2); 1/variance"
     )
+
+
+def test_priors_by_name_and_by_factor():
+    design = both("binary ~ x1 + group", "binary ~ x1*group", family="logistic")
+    own, with_products = regressions(design, "logistic", Prior(sd=3.0, sds={"group": 0.5, "x1": 1.0}))
+    assert dict(zip(own.names, own.precision**-0.5, strict=True)) == pytest.approx(
+        {"Intercept": 3.0, "group[T.b]": 0.5, "group[T.c]": 0.5, "x1": 1.0}
+    )
+    spread = dict(zip(with_products.names, with_products.precision**-0.5, strict=True))
+    assert spread["x1:group[T.b]"] == pytest.approx(3.0) and spread["group[T.b]"] == pytest.approx(0.5)
+    said = statement(Prior(sd=3.0, sds={"x1": 1.0}), "logistic")
+    assert said == "coefficients ~ N(0, sd 3), but x1 ~ N(0, sd 1)"
 
 
 def test_radiata_by_formula_has_the_exact_evidence():

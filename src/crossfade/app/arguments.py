@@ -39,23 +39,25 @@ def pair(
     return first, second, about
 
 
-def formulas(
-    what: list[str], mean: list[str] | None, precision: list[str] | None, *noise_and_sd: Any
-) -> tuple[Path, str, str, Prior]:
+def formulas(what: list[str], *priors: Any) -> tuple[Path, str, str, Prior]:
     """DATA FORMULA1 FORMULA2, and the priors of the options."""
     if len(what) != 3:
         raise CrossfadeError(
             f"{len(what)} argument{'s' * (len(what) > 1)}: give a CSV file and two formulas, each in quotes, or two "
             "models as models.py:m1 models.py:m2"
         )
-    return Path(what[0]), what[1], what[2], prior_of_options(mean, precision, *noise_and_sd)
+    return Path(what[0]), what[1], what[2], prior_of_options(*priors)
 
 
-def prior_of_options(mean: list[str] | None, precision: list[str] | None, *noise_and_sd: Any) -> Prior:
+def prior_of_options(
+    mean: list[str] | None, precision: list[str] | None, noise_shape: float, noise_rate: float, sd: list[str] | None
+) -> Prior:
     from crossfade.bridges.formula import Prior
 
     means, precisions = by_name("--prior-mean", mean), by_name("--prior-precision", precision)
-    return Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, *noise_and_sd)
+    sds = by_name("--prior-sd", sd)
+    default = sds.pop("", None)
+    return Prior(means.pop("", 0.0), means, precisions.pop("", 1.0), precisions, noise_shape, noise_rate, default, sds)
 
 
 def load_model(text: str, which: str) -> Any:

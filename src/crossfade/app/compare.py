@@ -126,7 +126,7 @@ def compare(
     check_picture(plot)
     check_file("--report", report, ".html")
     m1, m2, about = models_of(given)
-    check_names(m1, m2, sharing(share), sensitivity)
+    sensitivity = check_names(m1, m2, sharing(share), sensitivity)
     if plot is not None and sensitivity is None:
         given["route"] = "path"  # which is what is to be drawn
     if directory is not None:

@@ -32,7 +32,8 @@ PriorPrecision = Annotated[
 NoiseShape = Annotated[float, typer.Option(help="gaussian: 1/variance ~ Gamma(shape, rate).")]
 NoiseRate = Annotated[float, typer.Option(help="gaussian: see --noise-shape.")]
 PriorSd = Annotated[
-    float | None, typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2).")
+    list[str] | None,
+    typer.Option(help="logistic (default 10), poisson (default 2.5): coefficient ~ N(mean, sd^2); as above."),
 ]
 Sep = Annotated[
     str | None,

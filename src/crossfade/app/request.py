@@ -54,8 +54,8 @@ def check_method(given: Mapping[str, Any]) -> None:
             raise CrossfadeError(f"--{name.replace('_', '-')} is for {other}, or leave it out")
 
 
-def check_names(m1: Any, m2: Any, share: Any, sensitivity: str | None) -> None:
-    """That the parameters which options name are there."""
+def check_names(m1: Any, m2: Any, share: Any, sensitivity: str | None) -> str | None:
+    """That the parameters which options name are there; the full name of the one whose prior is to be changed."""
     names = _parameters(m1), _parameters(m2)
     if isinstance(share, Mapping):
         for both in share.items():
@@ -65,13 +65,21 @@ def check_names(m1: Any, m2: Any, share: Any, sensitivity: str | None) -> None:
                         f"--share {'='.join(dict.fromkeys(both))}: M{k + 1} has no parameter {name!r}; it has "
                         f"{', '.join(names[k])}"
                     )
-    if sensitivity is not None:
-        if sensitivity not in (*names[0], *names[1]):
-            there = ", ".join(dict.fromkeys((*names[0], *names[1])))
-            raise CrossfadeError(f"--sensitivity {sensitivity}: no model has such a parameter; choose one of {there}")
-        from crossfade.methods.sensitivity import check_sensitivity
+    if sensitivity is None:
+        return None
+    from crossfade.bridges.formula import coefficients_of
+    from crossfade.methods.sensitivity import check_sensitivity
 
-        check_sensitivity(m1, m2, sensitivity)
+    all_names = dict.fromkeys((*names[0], *names[1]))
+    found = coefficients_of(sensitivity, all_names)
+    if len(found) != 1:
+        what = f"{len(found)} parameters have" if found else "no model has"
+        there = ", ".join(found or all_names)
+        raise CrossfadeError(
+            f"--sensitivity {sensitivity}: {what} {'this name' if found else 'such a parameter'}; choose one of {there}"
+        )
+    check_sensitivity(m1, m2, found[0])
+    return found[0]
 
 
 def _parameters(model: Any) -> tuple[str, ...]:

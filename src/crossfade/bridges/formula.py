@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,9 @@ SD = {"logistic": 10.0, "poisson": 2.5}
 
 
 class Prior(NamedTuple):
-    """Priors of the parameters after `scaling`; `means` and `precisions` hold the exceptions, by name.
+    """Priors of the parameters after `scaling`; `means`, `precisions` and `sds` hold the exceptions, by name.
 
+    A factor's name stands for all of its coefficients: {"group": 1.0} for group[T.b] and group[T.c].
     gaussian: coefficient ~ N(mean, variance/precision), 1/variance ~ Gamma(noise_shape, rate noise_rate)
     logistic, poisson: coefficient ~ N(mean, sd^2), sd 10 and 2.5 unless given
     """
@@ -34,6 +35,7 @@ class Prior(NamedTuple):
     noise_shape: float = 0.1
     noise_rate: float = 0.1
     sd: float | None = None
+    sds: Mapping[str, float] = {}
 
 
 def from_formulas(
@@ -63,7 +65,8 @@ def from_formulas(
 
 def regressions(designs: list[Design], family: str, prior: Prior) -> list[Regression]:
     """The models of designs under one prior, as numbers."""
-    _check(prior, family, sorted({name for design in designs for name in design.names}))
+    prior = _by_coefficient(prior, sorted({name for design in designs for name in design.names}))
+    _check(prior, family)
     return [_regression(design, family, prior) for design in designs]
 
 
@@ -72,10 +75,10 @@ def statement(prior: Prior, family: str) -> str:
 
     def of(name: str) -> str:
         mean, precision = prior.means.get(name, prior.mean), prior.precisions.get(name, prior.precision)
-        spread = f"sd {_sd(prior, family):g}" if family in SD else f"variance/{precision:g}"
+        spread = f"sd {prior.sds.get(name, _sd(prior, family)):g}" if family in SD else f"variance/{precision:g}"
         return f"{name or 'coefficients'} ~ N({mean:g}, {spread})"
 
-    changed = ", ".join(map(of, {**prior.means, **prior.precisions}))
+    changed = ", ".join(map(of, {**prior.means, **prior.precisions, **prior.sds}))
     noise = f"; 1/variance ~ Gamma({prior.noise_shape:g}, rate {prior.noise_rate:g})" if family == "gaussian" else ""
     return of("") + (f", but {changed}" if changed else "") + noise
 
@@ -100,7 +103,7 @@ def _regression(design: Design, family: str, prior: Prior) -> Regression:
     names = design.names
     mean = np.array([prior.means.get(name, prior.mean) for name in names])
     if family in SD:
-        precision = np.full(len(names), _sd(prior, family) ** -2.0)
+        precision = np.array([prior.sds.get(name, _sd(prior, family)) for name in names]) ** -2.0
         return Regression(family, *design[:3], mean, precision, None, design.notes)
     precision = np.array([prior.precisions.get(name, prior.precision) for name in names])
     return Regression(family, *design[:3], mean, precision, (prior.noise_shape, prior.noise_rate), design.notes)
@@ -110,16 +113,31 @@ def _sd(prior: Prior, family: str) -> float:
     return SD[family] if prior.sd is None else prior.sd
 
 
-def _check(prior: Prior, family: str, names: list[str]) -> None:
-    for field in ("sd",) if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate"):
+def _by_coefficient(prior: Prior, names: list[str]) -> Prior:
+    """With the exceptions by the names of coefficients, where they were given by those of factors."""
+    changed: dict[str, Any] = {}
+    for field in ("means", "precisions", "sds"):
+        changed[field] = {}
+        for name, value in getattr(prior, field).items():
+            if not (found := coefficients_of(name, names)):
+                raise CrossfadeError(f"prior {field} name {name!r}, which no formula has: choose from {names}")
+            changed[field] |= dict.fromkeys(found, value)
+    return prior._replace(**changed)
+
+
+def coefficients_of(name: str, names: Iterable[str]) -> list[str]:
+    """The coefficient of this name, or those of the factor of this name."""
+    known = list(names)
+    return [name] if name in known else [own for own in known if own.startswith(f"{name}[") and ":" not in own]
+
+
+def _check(prior: Prior, family: str) -> None:
+    for field in ("sd", "sds") if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate"):
         if getattr(prior, field) != getattr(Prior(), field):
             raise CrossfadeError(f"the {family} family has no prior {field}: leave it out")
-    for field in ("means", "precisions"):
-        for name in getattr(prior, field):
-            if name not in names:
-                raise CrossfadeError(f"prior {field} name {name!r}, which no formula has: choose from {names}")
     positive = {field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate", "sd")}
-    positive |= {f"precision of {name}": value for name, value in prior.precisions.items()}
+    for field in ("precision", "sd"):
+        positive |= {f"{field} of {name}": value for name, value in getattr(prior, f"{field}s").items()}
     for what, value in positive.items():
         if value is not None and not (np.isfinite(value) and value > 0):
             raise CrossfadeError(f"the prior {what} is {value}: it must be a positive number")
