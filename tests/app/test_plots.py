@@ -9,7 +9,7 @@ import stored
 import crossfade
 from crossfade.app import plots, terminal
 from crossfade.app.page import of_sensitivity
-from crossfade.app.plots import curves, path, priors, style
+from crossfade.app.plots import curves, path, priors, rankings, style
 from crossfade.app.plots.parameters import own_parameters
 from crossfade.app.words import with_error
 from crossfade.many import Many
@@ -256,6 +256,14 @@ def test_pictures_of_a_ranking(tmp_path):
             ranking._replace(verdict="do not use").plot(kind)
     with pytest.raises(CrossfadeError, match=r'"probabilities", or rank with route="path"'):
         ranking._replace(about={"route": "closed form"}).plot("network")
+
+
+def test_labels_of_formulas_can_be_told_apart():
+    assert rankings.labels(["y ~ a", "y ~ a + b"], 20) == ["a", "a + b"]
+    assert rankings.labels(["y ~ a", "z ~ a"], 20) == ["y ~ a", "z ~ a"]
+    assert rankings.labels(["pooled", "varying"], 20) == ["pooled", "varying"]
+    alike = ["y ~ " + "a" * 20 + middle + "b" * 20 for middle in "xy"]
+    assert [own[:3] for own in rankings.labels(alike, 20)] == ["1. ", "2. "]
 
 
 def test_long_and_hostile_names_do_not_break_a_picture(tmp_path):

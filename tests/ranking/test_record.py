@@ -105,6 +105,9 @@ def test_a_file_keeps_everything_but_the_draws(tmp_path):
     assert again.average("a") == own.average("a") and again.covariance.tolist() == own.covariance.tolist()
     with pytest.raises(CrossfadeError, match="no draws to go on with"):
         again.more(0.01)
+    for asked in (lambda: again.predict(None), lambda: again.average(lambda theta: theta["a"])):
+        with pytest.raises(CrossfadeError, match="read from a file, which keeps its numbers but neither models nor"):
+            asked()
     (tmp_path / "other.json").write_text("[1]")
     for name, said in (("other.json", "not a ranking"), ("none.json", "no file")):
         with pytest.raises(CrossfadeError, match=said):

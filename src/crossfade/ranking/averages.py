@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-8  # posterior probability of all models together that are left out of a prediction
 N_POINTS = 64  # of a block, for the responses of one model
 MOST_DRAWS = 2000  # of one model, at which a function is computed
+STORED = (
+    "this ranking was read from a file, which keeps its numbers but neither models nor draws: rank the models again "
+    "(same seed, same numbers), and predict or average with what rank returns"
+)
 
 
 def moments_of(draws: Posterior) -> dict[str, Moments]:
@@ -53,6 +57,8 @@ def computed(ranking: Ranking, what: Quantity) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of a function of the draws, over models and their posteriors."""
     import jax
 
+    if ranking.space is None and ranking.network is None:
+        raise CrossfadeError(STORED)
     if ranking.network is None:
         raise CrossfadeError(
             "functions are averaged over draws, and this ranking has none: rank the models by chains "
@@ -84,6 +90,8 @@ def predicted(ranking: Ranking, table: pandas.DataFrame) -> pandas.DataFrame:
     """Expected responses in rows of a table, over the models that carry the mass."""
     import pandas
 
+    if ranking.space is None and ranking.network is None:
+        raise CrossfadeError(STORED)
     if ranking.space is None or ranking.space.rows is None:
         raise CrossfadeError(
             "predict(table) is for formulas: average a function of the draws, ranking.average(lambda theta: ...)"

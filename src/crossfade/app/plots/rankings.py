@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,15 @@ def refuse_do_not_use(ranking: Ranking) -> None:
         )
 
 
+def labels(names: Sequence[str], width: int) -> list[str]:
+    """Names for a picture: formulas of one response without it, and with their rank where they are cut alike."""
+    sides = [name.partition("~") for name in names]
+    if len(names) > 1 and len({before.strip() for before, _, _ in sides}) == 1 and all(own for _, own, _ in sides):
+        names = [after.strip() for _, _, after in sides]
+    found = [short(name, width) for name in names]
+    return [f"{i + 1}. {own}" if found.count(own) > 1 else own for i, own in enumerate(found)]
+
+
 def draw_probabilities(figure: Any, ranking: Ranking) -> None:
     """p(model | data) with 95 % Monte-Carlo intervals, best first, and the probabilities before the data."""
     refuse_do_not_use(ranking)
@@ -47,7 +57,7 @@ def draw_probabilities(figure: Any, ranking: Ranking) -> None:
         axis.annotate(chance(own), (max(high, prior, own.value), -i), **end)
     axis.plot([], [], color=COLOURS[1], linewidth=2, label="before the data")
     axis.plot([], [], color=INK, linewidth=1.4, marker="|", label="95 % interval")
-    axis.set_yticks([-i for i in range(len(names))], [short(name, 24) for name in names])
+    axis.set_yticks([-i for i in range(len(names))], labels(names, 28))
     axis.tick_params(axis="y", length=0)
     top = max(max(_interval(own)[1] for own in found.values()), float(ranking.prior[: len(names)].max()))
     axis.set_xlim(0, min(top, 1.0) * 1.35)
@@ -117,9 +127,9 @@ def draw_network(figure: Any, ranking: Ranking) -> None:
     axis.axis("off")
     key.axis("off")
     key.set(xlim=(0, 1), ylim=(-shown + 0.3, 0.7))
-    for i, name in enumerate(names[:shown]):
+    for i, (name, label) in enumerate(zip(names[:shown], labels(names[:shown], 44), strict=True)):
         key.text(0.0, -i, f"{i + 1}", fontsize=8.5, fontweight="bold", va="center")
-        key.text(0.06, -i, short(name, 44), fontsize=8.5, va="center")
+        key.text(0.06, -i, label, fontsize=8.5, va="center")
         key.text(1.0, -i, chance(found[name]), fontsize=8.5, va="center", ha="right")
     dashed = "; dashed: pairs that check it" if ranking.closure else ""
     worst = max(ranking.log_bayes_factor(a, b).error for a, b in edges)
