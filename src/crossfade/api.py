@@ -16,7 +16,7 @@ from crossfade.density.exchangeable import with_hints
 from crossfade.density.joint import Joint, as_joint, notes_of, nothing
 from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
-from crossfade.density.regression import regression_of
+from crossfade.density.regression import regression_of, titles_of
 from crossfade.density.sharing import Share, check_data, other_order, union
 from crossfade.methods import fallback, fitted, pilot
 from crossfade.methods.answer import result_of
@@ -214,6 +214,7 @@ def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: 
         "priors": {**j1.priors, **j2.priors},
         "tempered_priors": tempered,
         "notes": [*result.about.get("notes", notes_of(j1, j2)), *other_order(j1, j2)],
+        **titles_of(j1, j2),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},
         "coords": {**j1.coords, **j2.coords},
         "responses": digest(j2.data),

@@ -59,7 +59,8 @@ def from_formulas(
     """
     both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
     # The models alone do not know what was done to their columns, and priors and effects are on that scale.
-    first, second = (own._replace(notes=(both[0].scale, *own.notes)) for own in regressions(both, family, prior))
+    found = zip(regressions(both, family, prior), (formula_1, formula_2), strict=True)
+    first, second = (own._replace(notes=(both[0].scale, *own.notes), title=formula) for own, formula in found)
     return as_model(first), as_model(second)
 
 
@@ -85,18 +86,18 @@ def statement(prior: Prior, family: str) -> str:
 
 def as_model(regression: Regression) -> Model:
     """The model of a regression, to be sampled."""
-    family, y, design, names, mean, precision, noise, notes = regression
+    family, y, design, names, mean, precision, noise, notes, title = regression
     if family in SD:
         from crossfade.worlds.glm import logistic, poisson
 
         make = {"logistic": logistic.model, "poisson": poisson.model}[family]
-        return make(y, design, names, prior_mean=mean, prior_sd=precision**-0.5).with_notes(notes)
+        return make(y, design, names, prior_mean=mean, prior_sd=precision**-0.5).described(notes, title)
     from crossfade.worlds import linear
 
     own = linear.Noise(*noise) if isinstance(noise, tuple) else noise
     assert own is not None
     model = linear.model(y, design, names, prior_mean=mean, prior_precision=precision, noise=own)
-    return model.with_notes(notes)
+    return model.described(notes, title)
 
 
 def _regression(design: Design, family: str, prior: Prior) -> Regression:

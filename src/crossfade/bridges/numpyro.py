@@ -46,6 +46,15 @@ def from_numpyro(model: Callable[..., Any], *args: Any, factors: str | None = No
     """
     if not callable(model):
         raise CrossfadeError(f"from_numpyro needs a model function, not a {type(model).__name__}")
+    found, title = _opened(model, args, kwargs, factors), getattr(model, "__name__", "")
+    if title == "<lambda>":
+        return found
+    return found._replace(title=title) if isinstance(found, Joint) else found.described(found.notes, title)
+
+
+def _opened(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], factors: str | None
+) -> Model | Joint:
     found = _read(model, args, kwargs, accepted(factors))
     program, theta, observed, _, dims = found
     if not theta and not observed:

@@ -82,6 +82,7 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
         log_prior=log_prior,
         log_likelihood=log_likelihood,
         data=data,
+        title=model.name,
         notes=(
             *(support.note for support in supports.values() if support.note),
             *trust("the pm.Potential", tuple(potential.name for potential in model.potentials)),

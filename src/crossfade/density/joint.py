@@ -43,6 +43,7 @@ class Joint(NamedTuple):
     log_likelihood: LogDensity | None = None
     data: np.ndarray | None = None  # the responses, if known
     notes: tuple[str, ...] = ()  # what the user should know of it, said with the result
+    title: str = ""  # what the user calls it: a formula, or the name of a function
     exact_start: bool = False  # whether `start` gives independent draws of the prior
     # log p(theta[name] | parameters before it), one factor per name in order, where the prior is known so.
     factors: dict[str, LogDensity] | None = None
@@ -181,7 +182,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         return model._replace(**parts)
     places, theta = _places(model, which)
     _check_scalar(model, theta, which)
-    notes = model.notes  # which are no part of the program that it is read as
+    notes, title = model.notes, model.title  # which are no part of the program that it is read as
     model = _read(model, theta)
     bare = eqx.tree_at(lambda m: m.log_likelihood, model, None)
     return Joint(
@@ -191,6 +192,7 @@ def as_joint(model: Any, which: str = "the model") -> Joint:
         log_likelihood=model.log_likelihood,
         data=model.data,
         notes=notes,
+        title=title,
         exact_start=True,
         factors={name: PriorFactor(model.priors[name], name) for name in model.names},
         priors={name: describe(model.priors[name]) for name in model.names},

@@ -72,6 +72,7 @@ class Model(eqx.Module):
     # The model's own names of dimensions, as (parameter, names) pairs: what is static must be hashable.
     named_dims: tuple[tuple[str, tuple[str, ...]], ...] = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)  # what the user should know of it, said with the result
+    title: str = eqx.field(static=True)  # what the user calls it: a formula, or the name of a function
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class Model(eqx.Module):
         data: np.ndarray | None = None,
         dims: dict[str, tuple[str, ...]] | None = None,
         notes: tuple[str, ...] = (),
+        title: str = "",
     ):
         if not priors:
             raise CrossfadeError("a model needs at least one parameter: give `priors` a name and a distribution")
@@ -101,9 +103,10 @@ class Model(eqx.Module):
         self.data = data
         self.named_dims = tuple((dims or {}).items())
         self.notes = tuple(notes)
+        self.title = title
 
-    def with_notes(self, notes: tuple[str, ...]) -> Model:
-        return Model(self.priors, self.log_likelihood, self.kernel, self.data, self.dims, notes)
+    def described(self, notes: tuple[str, ...], title: str) -> Model:
+        return Model(self.priors, self.log_likelihood, self.kernel, self.data, self.dims, notes, title)
 
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:

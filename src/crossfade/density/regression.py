@@ -33,6 +33,7 @@ class Regression(NamedTuple):
     precision: np.ndarray  # [coefficient]
     noise: tuple[float, float] | float | None = None  # gaussian: shape and rate, or the known variance
     notes: tuple[str, ...] = ()  # what was done to the table that it is of, said with the result
+    title: str = ""  # its formula
 
     @property
     def data(self) -> np.ndarray:
@@ -183,4 +184,11 @@ def regression_of(model: Any) -> Regression | None:
         return model
     read = getattr(getattr(model, "log_likelihood", None), "as_regression", None)
     found = None if read is None else read(model)
-    return None if found is None else found._replace(notes=model.notes)
+    return None if found is None else found._replace(notes=model.notes, title=model.title)
+
+
+def titles_of(m1: Any, m2: Any) -> dict[str, str]:
+    """What the user calls M1 and M2, where that tells them apart."""
+    if not (m1.title and m2.title) or m1.title == m2.title:
+        return {}
+    return {"M1": m1.title, "M2": m2.title}

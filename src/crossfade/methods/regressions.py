@@ -15,7 +15,7 @@ from crossfade.analysis.errors import Replicates
 from crossfade.analysis.judge import judge, of_error
 from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.density.digest import digest
-from crossfade.density.regression import VARIANCE, Regression
+from crossfade.density.regression import VARIANCE, Regression, titles_of
 from crossfade.methods.budget import Asked, asked, check_common
 from crossfade.methods.coupled import N_BLOCKS, Coupled, Side, Weighted, around_mode, refined
 from crossfade.types import Estimate, Posterior, Result, Sharing
@@ -57,6 +57,7 @@ def by_regression(
         "log_prior_odds": float(log_prior_odds),
         "priors": {**r1.priors, **r2.priors},
         "notes": list(dict.fromkeys((*r1.notes, *r2.notes))),
+        **titles_of(r1, r2),
         "tempered_priors": {name: (r1.priors[name], r2.priors[name]) for name in found.sharing.tempered},
         "responses": digest(r1.y),
         "seconds": time.perf_counter() - began,
