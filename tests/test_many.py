@@ -18,7 +18,7 @@ import crossfade
 from crossfade import compare, compare_many, from_formulas
 from crossfade import many as many_module
 from crossfade.app.cli import app
-from crossfade.many import UNFINISHED
+from crossfade.many import EFFECT, UNFINISHED
 from crossfade.runs import chunks as chunks_module
 from crossfade.runs.chunks import Chunks
 from crossfade.types import CrossfadeError
@@ -50,6 +50,21 @@ def test_rows_are_those_of_single_comparisons_and_failures_say_why():
     assert np.isnan(rows.loc["flat", "log_bayes_factor"])
     assert found.verdicts == {"trustworthy": 3, "failed": 1}
     assert "4 data sets: 3 trustworthy, 1 failed" in str(found)
+
+
+def test_a_row_says_how_large_the_effect_is():
+    """Against the normal equations by hand; the twin is the slope without a prior."""
+    (row,) = compare_many(*FORMULAS, {"b": TABLES["b"]}).rows
+    standard = (TABLES["b"] - TABLES["b"].mean()) / TABLES["b"].std()
+    design = np.column_stack([np.ones(30), standard["x"], standard["z"]])
+    gram = design.T @ design
+    mean = np.linalg.solve(gram + np.eye(3), design.T @ standard["y"])[2]
+    plain = np.linalg.solve(gram, design.T @ standard["y"])[2]
+    sd = (row["effect_high"] - row["effect_low"]) / 4
+    assert row["effect_low"] < mean < row["effect_high"] and 0.05 < sd < 0.3
+    assert abs(row["effect"] - mean) < 4 * sd / 4096**0.5 < abs(row["effect"] - plain)
+    both = compare_many("y ~ 1", "y ~ x + z", {"b": TABLES["b"]}).rows[0]  # two numbers differ, so it is neither
+    assert [both[name] for name in EFFECT] == [None] * 3
 
 
 def test_a_row_depends_on_its_own_name_alone():
@@ -184,6 +199,7 @@ def test_the_command_line_by_groups(tmp_path):
     done = CliRunner().invoke(app, command(tmp_path, "--out", str(tmp_path / "table.csv"), "--quiet"))
     assert done.exit_code == 0, done.output
     assert "4 groups: 3 trustworthy, 1 failed." in done.stdout and "flat: " in done.stdout
+    assert "effect, 95 % interval" in done.stdout
     rows = pandas.read_csv(tmp_path / "table.csv", index_col="name")
     assert rows.loc["b", "log_bayes_factor"] == pytest.approx(exact(TABLES["b"]), abs=1e-10)
     refused = CliRunner().invoke(app, command(tmp_path, "--plot", "a.png"))

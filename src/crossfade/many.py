@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     import pandas
 
 FAILED = "failed"
-COLUMNS = ("name", "log_bayes_factor", "error", "probability", "verdict", "reason", "seed", "seconds")
+ANSWER = ("name", "log_bayes_factor", "error", "probability", "verdict", "reason", "seed", "seconds")
+EFFECT = ("effect", "effect_low", "effect_high")  # of the one number that differs, where it is one
+COLUMNS = (*ANSWER[:4], *EFFECT, *ANSWER[4:])
 ENDINGS = (".csv", ".jsonl", ".parquet")
 MAY_CHANGE = ("target_se", "budget")  # when a table goes on; rows of another target are made again
 UNFINISHED = ".unfinished"  # after the name of a table: the folder of its rows until it is written
@@ -41,7 +43,11 @@ class Many(NamedTuple):
 
     @property
     def table(self) -> pandas.DataFrame:
-        """By name: log_bayes_factor (of M2 over M1), error, probability (of M2), verdict, reason, seed, seconds."""
+        """By name: log_bayes_factor (of M2 over M1), error, probability (of M2), verdict, reason, seed, seconds.
+
+        Where one model has one number that the other has not, `effect` is its posterior mean, and `effect_low` and
+        `effect_high` are the ends of its central 95 % interval.
+        """
         import pandas
 
         return pandas.DataFrame(list(self.rows), columns=list(COLUMNS)).set_index("name")
@@ -173,6 +179,8 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> Rows:
         if result.verdict != DO_NOT_USE:
             answer = result.log_bayes_factor
             row |= {"log_bayes_factor": answer.value, "error": answer.error, "probability": result.probability}
+            if len(found := import_module("crossfade.app.effects").effects(result)) == 1:
+                row |= dict(zip(EFFECT, found[0][2:], strict=True))
     return [row | {"seconds": round(time.perf_counter() - began, 3)}]
 
 

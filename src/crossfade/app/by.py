@@ -10,8 +10,8 @@ from crossfade.app.arguments import formulas
 from crossfade.app.compared import PRIORS, client_of, reading_of
 from crossfade.app.page import Row, Section, of_notes
 from crossfade.app.tables import read_table
-from crossfade.app.words import odds, with_error
-from crossfade.many import FAILED, Many, checked_out, compare_many
+from crossfade.app.words import number, odds, with_error
+from crossfade.many import EFFECT, FAILED, Many, checked_out, compare_many
 from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
 
 SETTINGS = ("target_se", "budget", "family", "seed", "scaling", "log_prior_odds", "out", "directory")
@@ -83,6 +83,13 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
     return Groups(groups, (formula_1, formula_2), prior, notes, about)
 
 
+def _effect(row: dict[str, Any]) -> str:
+    if row.get("effect") is None:
+        return ""
+    mean, low, high = (number(row[name], (row["effect_high"] - row["effect_low"]) / 4) for name in EFFECT)
+    return f"{mean}, {low} to {high}"
+
+
 def of_many(
     found: Many, column: str, out: Path | None, groups: Groups | None = None, shown: int | None = SHOWN
 ) -> tuple[Section, ...]:
@@ -90,12 +97,15 @@ def of_many(
     every, shown = shown is None, len(found.rows) if shown is None else shown
     answered = [row for row in found.rows if row["log_bayes_factor"] is not None]
     answered.sort(key=lambda row: -abs(row["log_bayes_factor"]))
+    with_effects = any(row.get("effect") is not None for row in answered)
     rows = [
-        Row((row["name"], with_error(Estimate(value, row["error"], 1.0)), odds(value), row["verdict"]))
+        Row((row["name"], with_error(Estimate(value, row["error"], 1.0)), odds(value), *effect, row["verdict"]))
         for row in answered[:shown]
         for value in [row["log_bayes_factor"]]
+        for effect in [(_effect(row),) if with_effects else ()]
     ]
-    columns = (column, "log Bayes factor", "Bayes factor", "verdict")
+    said = ("effect, 95 % interval",) if with_effects else ()
+    columns = (column, "log Bayes factor", "Bayes factor", *said, "verdict")
     title = "Strongest" if len(answered) > shown else "Answers"
     table = Section(title, columns, (1,), tuple(rows))
     bad = [row for row in found.rows if row["verdict"] in (FAILED, DO_NOT_USE)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crossfade.many import COLUMNS, Many, checked_out
+from crossfade.many import ANSWER, COLUMNS, Many, checked_out
 from crossfade.types import CrossfadeError
 
 
@@ -18,12 +18,12 @@ def load_many(path: str | Path) -> Many:
         table = _read(path)
     except (ValueError, ImportError) as error:
         raise CrossfadeError(f"{path} cannot be read as a table ({error}): write it again") from None
-    if missing := [name for name in COLUMNS if name not in table.columns]:
+    if missing := [name for name in ANSWER if name not in table.columns]:
         raise CrossfadeError(
             f"{path} has no column {missing[0]!r}, so it is not a table of compare_many. To report a ranking, store it "
             "with --out RANKING.json and give that file"
         )
-    table = table[list(COLUMNS)]
+    table = table.reindex(columns=list(COLUMNS))
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
     return Many(tuple({**row, "name": str(row["name"])} for row in rows))
 
