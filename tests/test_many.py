@@ -199,7 +199,7 @@ def test_the_command_line_by_groups(tmp_path):
     done = CliRunner().invoke(app, command(tmp_path, "--out", str(tmp_path / "table.csv"), "--quiet"))
     assert done.exit_code == 0, done.output
     assert "4 groups: 3 trustworthy, 1 failed." in done.stdout and "flat: " in done.stdout
-    assert "effect, 95 % interval" in done.stdout
+    assert "effect [95 %]" in done.stdout
     rows = pandas.read_csv(tmp_path / "table.csv", index_col="name")
     assert rows.loc["b", "log_bayes_factor"] == pytest.approx(exact(TABLES["b"]), abs=1e-10)
     refused = CliRunner().invoke(app, command(tmp_path, "--plot", "a.png"))

@@ -86,8 +86,8 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
 def _effect(row: dict[str, Any]) -> str:
     if row.get("effect") is None:
         return ""
-    mean, low, high = (number(row[name], (row["effect_high"] - row["effect_low"]) / 4) for name in EFFECT)
-    return f"{mean}, {low} to {high}"
+    mean, low, high = (number(row[name], (row["effect_high"] - row["effect_low"]) / 2) for name in EFFECT)
+    return f"{mean} [{low}, {high}]"
 
 
 def of_many(
@@ -104,8 +104,8 @@ def of_many(
         for value in [row["log_bayes_factor"]]
         for effect in [(_effect(row),) if with_effects else ()]
     ]
-    said = ("effect, 95 % interval",) if with_effects else ()
-    columns = (column, "log Bayes factor", "Bayes factor", *said, "verdict")
+    said = ("effect [95 %]",) if with_effects else ()
+    columns = (column, "log BF", "Bayes factor", *said, "verdict")
     title = "Strongest" if len(answered) > shown else "Answers"
     table = Section(title, columns, (1,), tuple(rows))
     bad = [row for row in found.rows if row["verdict"] in (FAILED, DO_NOT_USE)]
