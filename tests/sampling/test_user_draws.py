@@ -103,12 +103,24 @@ def test_what_cannot_be_read_is_said(joint):
     ):
         with pytest.raises(CrossfadeError, match=message):
             brought(joint, draws, 32, "M2")
+    with pytest.raises(CrossfadeError, match=r"have shape \(400,\).*mcmc.get_samples\(group_by_chain=True\)"):
+        brought(joint, {name: values.ravel() for name, values in own.items()}, 32, "M2")
     scale = as_joint(Model({"s": dist.HalfNormal(1.0)}, lambda p: -p["s"]))
     with pytest.raises(CrossfadeError, match="'s' for M1 are not all inside the support"):
         brought(scale, {"s": -np.ones((4, 100))}, 32, "M1")
     cut = as_joint(Model({"x": dist.Normal(0.0, 1.0)}, lambda p: jnp.where(p["x"] > 0, 0.0, -jnp.inf)))
     with pytest.raises(CrossfadeError, match="not finite at some of its own draws: are they of this model"):
         brought(cut, {"x": rng(3).normal(size=(4, 100))}, 32, "M1")
+
+
+def test_axes_the_wrong_way_round_are_noticed(joint):
+    """By neighbours that go together: draws that are independent may come in any order."""
+    own = lines.posterior(1, rng(1), shape=(300, 8))
+    assert brought(joint, own, 32, "M2").n_chains == 32
+    slow = {name: values + np.cumsum(rng(2).normal(size=(300, 8)), axis=0) / 40 for name, values in own.items()}
+    with pytest.raises(CrossfadeError, match=r"300 chains with 8 draws each.*give \[chain, draw\], not \[draw"):
+        brought(joint, slow, 32, "M2")
+    brought(joint, {name: values.T for name, values in slow.items()}, 32, "M2")
 
 
 def test_a_mode_that_the_draws_do_not_know_is_found():

@@ -111,7 +111,7 @@ def _alone(model: Examined, n_chains: int, say: Say) -> list[Finding]:
         ("prior", lambda: prior_mass(model.joint, which, model.seed)),
         (f"finite ({where})", lambda: _numbers(model, drawn(model.joint, model.key(0), N_CANDIDATES), where)),
         ("finite (posterior)", lambda: _at_posterior(model, n_chains)),
-        ("placebo", lambda: _with_placebo(model, n_chains)),
+        ("placebo", lambda: _with_placebo(model, n_chains, say)),
     ]
     found: list[Finding] = []
     for i, (name, look) in enumerate(steps):
@@ -138,13 +138,13 @@ def _numbers(model: Examined, u: np.ndarray, where: str) -> list[Finding]:
     return found + gradients(at, model.which) if found[0].ok else found
 
 
-def _with_placebo(model: Examined, n_chains: int) -> list[Finding]:
+def _with_placebo(model: Examined, n_chains: int, say: Say) -> list[Finding]:
     twins: tuple[Any, Any] = (None, None)
     if model.draws is not None:  # those of the placebo are easily added
         own = model.brought(n_chains)
         extra = np.random.default_rng(model.seed).standard_normal(own.u.shape[:2])
         twins = (own.theta(), {**own.theta(), placebo(model.joint).names[-1]: extra})
-    return placebo_test(model.joint, model.which, draws=twins, seed=model.seed, n_chains=n_chains)
+    return placebo_test(model.joint, model.which, draws=twins, seed=model.seed, n_chains=n_chains, progress=say)
 
 
 def _together(models: list[Examined], fine: bool, n_chains: int, say: Say) -> list[Finding]:
@@ -155,4 +155,5 @@ def _together(models: list[Examined], fine: bool, n_chains: int, say: Say) -> li
         said = f"not checked: the models have {size} coordinates, and this check is for up to {TOGETHER}"
         return [Finding("two ways", BOTH, True, said)]
     say("the difference of two evidences, and the Bayes factor")
-    return guarded("two ways", BOTH, lambda: cross_check(j1, j2, (own_1, own_2), seed, n_chains=n_chains))
+    settings: dict[str, Any] = {"n_chains": n_chains, "progress": say}
+    return guarded("two ways", BOTH, lambda: cross_check(j1, j2, (own_1, own_2), seed, **settings))

@@ -160,7 +160,7 @@ def _of_joint(joint: Joint, seed: int) -> Mass:
     if size > N_TOGETHER:
         return Mass(np.nan, note=f"it has {size} coordinates that depend on each other, more than {N_TOGETHER}")
     try:
-        found = evidence(joint, target_se=TARGET_SE, budget=SECONDS, seed=seed)
+        found = evidence(joint, target_se=TARGET_SE, budget=SECONDS, seed=seed, progress=False)
     except Exception as failure:
         return Mass(np.nan, note=f"its draws failed ({reason(failure)})")
     log_mass = found.log_bayes_factor

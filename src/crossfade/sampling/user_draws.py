@@ -16,6 +16,7 @@ from crossfade.sampling.evaluate import values, values_and_slopes
 from crossfade.sampling.starts import N_CANDIDATES, candidates, isolated
 from crossfade.types import CrossfadeError
 
+ALIKE = 6.0  # standard errors of a correlation between neighbouring chains
 FAR = 6.0  # standard deviations of the draws, in some coordinate, from every one of them
 
 
@@ -35,6 +36,7 @@ def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
     if not np.isfinite(u).all():
         lost = density.coordinates.labels()[int(np.argwhere(~np.isfinite(u))[0][2])]
         raise CrossfadeError(f"the draws of {lost!r} for {which} are not all inside the support of its prior")
+    _check_axes(u, which)
     log_density = values(density, u)
     if not np.isfinite(log_density).all():
         raise CrossfadeError(
@@ -64,6 +66,20 @@ def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
     points = draws.u[:, every - 1 :: every][:, :n_points]
     _, slope = values_and_slopes(density, points.reshape(-1, u.shape[2]))
     return draws._replace(slope=slope.reshape(points.shape), slope_at=points, elsewhere=missed_place(draws))
+
+
+def _check_axes(u: np.ndarray, which: str) -> None:
+    """Chains have nothing to do with each other: where neighbours go together, the axes are the wrong way round."""
+    n_chains, n_draws = u.shape[:2]
+    if n_chains <= n_draws or not u.size:
+        return
+    away = u - u.mean(axis=(0, 1))
+    going = (away[1:] * away[:-1]).mean(axis=(0, 1)) / np.maximum(away.var(axis=(0, 1)), 1e-300)
+    if going.max() > ALIKE / np.sqrt(n_chains - 1):
+        raise CrossfadeError(
+            f"the draws for {which} are of {n_chains} chains with {n_draws} draws each, and neighbouring chains go "
+            f"together (correlation {going.max():.2f}) as draws of one chain do: give [chain, draw], not [draw, chain]"
+        )
 
 
 def missed_place(draws: Draws) -> str:
@@ -99,7 +115,8 @@ def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:
             own = own[None]
         if own.ndim < 2 or own.shape[2:] != shape:
             wanted = ", ".join(["chain", "draw", *map(str, shape)])
-            raise CrossfadeError(f"the draws of {name!r} for {which} have shape {own.shape}: give [{wanted}]")
+            hint = " (of NumPyro: mcmc.get_samples(group_by_chain=True))" if own.shape[1:] == shape else ""
+            raise CrossfadeError(f"the draws of {name!r} for {which} have shape {own.shape}: give [{wanted}]{hint}")
         found[name] = own
     counts = {name: own.shape[:2] for name, own in found.items()}
     if len(set(counts.values())) > 1:
