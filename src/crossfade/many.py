@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
 import shutil
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from crossfade.files import appearing
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
 from crossfade.methods.widths import answers_alone
@@ -60,19 +60,16 @@ class Many(NamedTuple):
     def save(self, path: str | Path) -> None:
         """Write the table as CSV, JSON lines or Parquet, by the ending; it appears complete or not at all."""
         path = checked_out(path)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
         try:
-            if path.suffix == ".jsonl":
-                unfinished.write_text("".join(f"{_line(row)}\n" for row in self.rows), encoding="utf-8")
-            elif path.suffix == ".csv":
-                self.table.to_csv(unfinished)
-            else:
-                self.table.to_parquet(unfinished)
-            unfinished.replace(path)
+            with appearing(path) as unfinished:
+                if path.suffix == ".jsonl":
+                    unfinished.write_text("".join(f"{_line(row)}\n" for row in self.rows), encoding="utf-8")
+                elif path.suffix == ".csv":
+                    self.table.to_csv(unfinished)
+                else:
+                    self.table.to_parquet(unfinished)
         except ImportError as error:
             raise CrossfadeError(f"Parquet needs pyarrow ({error}): install it, or write .csv or .jsonl") from None
-        finally:
-            unfinished.unlink(missing_ok=True)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The log Bayes factors in order, with 95 % intervals; also written to the path if there is one."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from crossfade import __version__
 from crossfade.app.tree import GROUPS, datasets
+from crossfade.files import appearing
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, CrossfadeError, Estimate, Leg, Result, Sharing, Trace
 
 if TYPE_CHECKING:
@@ -43,12 +44,8 @@ def save(result: Result, path: str | Path) -> None:
     packed = {
         node.path: {name: encoding for name, data in node.data_vars.items() if data.ndim > 1} for node in tree.subtree
     }
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
+    with appearing(path) as unfinished:
         tree.to_netcdf(unfinished, engine="h5netcdf", encoding=packed)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Result:
@@ -83,12 +80,8 @@ def load(path: str | Path) -> Result:
 def write_text(path: Path, text: str) -> None:
     """A file of text; it appears complete or not at all."""
     check_folder(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
+    with appearing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def check_folder(path: Path) -> None:

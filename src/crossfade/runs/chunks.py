@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import time
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
 
+from crossfade.files import appearing
 from crossfade.sampling.clock import OutOfTime
 from crossfade.sampling.kept import Arrays
 from crossfade.types import CrossfadeError
@@ -117,21 +116,10 @@ class Chunks:
 
 def write_whole(path: Path, data: bytes) -> None:
     """A file that is there with all of its bytes, or not at all, also after a power failure."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with appearing(path) as unfinished:
+            unfinished.write_bytes(data)
     except OSError as error:
-        with suppress(OSError):  # it may not be there, or the folder may not be written to
-            unfinished.unlink()
         raise CrossfadeError(
             f"{path.parent} cannot be written to ({error.strerror}): what was written before is safe; make room, or "
             "make it writable, and resume"

@@ -13,6 +13,7 @@ import numpy as np
 from crossfade.density.coordinates import Coordinates, Density
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
+from crossfade.files import appearing
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.frame import frame_of
@@ -130,10 +131,8 @@ class Draws(NamedTuple):
     def save(self, path: str | Path) -> None:
         """Write what `arrays` gives to a file; it appears complete or not at all."""
         path = Path(path)
-        unfinished = path.with_name(f".{path.name}.unfinished")
-        with unfinished.open("wb") as file:
+        with appearing(path) as unfinished, unfinished.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **self.arrays())
-        unfinished.replace(path)
 
 
 def _none(joint: Joint, density: Density, n_chains: int, n_draws: int = 0) -> Draws:
