@@ -63,6 +63,8 @@ def test_a_row_says_how_large_the_effect_is():
     sd = (row["effect_high"] - row["effect_low"]) / 4
     assert row["effect_low"] < mean < row["effect_high"] and 0.05 < sd < 0.3
     assert abs(row["effect"] - mean) < 4 * sd / 4096**0.5 < abs(row["effect"] - plain)
+    (label,) = compare_many("y ~ x", "y ~ x + kind", {"b": TABLES["b"].assign(kind=[*"uv"] * 15)}).rows
+    assert label["effect_high"] - label["effect_low"] > 1.5 * 4 * sd  # from one level to the other is two sds
     both = compare_many("y ~ 1", "y ~ x + z", {"b": TABLES["b"]}).rows[0]  # two numbers differ, so it is neither
     assert [both[name] for name in EFFECT] == [None] * 3
 

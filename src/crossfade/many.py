@@ -190,11 +190,12 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
     def one(table: Any, seed: int) -> Result:
         both = designs(table, formula_1, formula_2, family=family, scaling=scaling, drop_missing=drop_missing)
         first, second = regressions(both, family, prior)
-        if isinstance(found := without_chains(first, second, {**settings, "seed": seed}), Result):
-            return found
-        from crossfade.api import compare
+        found = without_chains(first, second, {**settings, "seed": seed})
+        if not isinstance(found, Result):
+            from crossfade.api import compare
 
-        return compare(first, second, seed=seed, progress=False, **settings)
+            found = compare(first, second, seed=seed, progress=False, **settings)
+        return found._replace(about={**found.about, "levels": both[0].levels | both[1].levels})
 
     return one
 

@@ -1,5 +1,6 @@
 """The answer in words: a sentence to quote, Jeffreys' grades, effects, and what other priors would have said."""
 
+import json
 import math
 
 import numpy as np
@@ -115,6 +116,22 @@ def test_effects_say_their_units(tmp_path):
     ):
         shown = run("compare", tmp_path / "boards.csv", "y ~ x", "y ~ x + z", *options)
         assert said in words(shown.stdout), shown.output
+
+
+def test_effects_of_labels_are_from_level_to_level(tmp_path):
+    """With a weak prior: the difference of two means, in sds of the response."""
+    table = BOARDS.assign(kind=["new" if i % 3 == 0 else "old" for i in range(len(BOARDS))])
+    table.to_csv(tmp_path / "boards.csv", index=False)
+    options = ["--prior-precision", "1e-6", "--json"]
+    shown = json.loads(run("compare", tmp_path / "boards.csv", "y ~ 1", "y ~ kind", *options).stdout)
+    (found,) = shown["effects"]
+    means = table.groupby("kind")["y"].mean() / table["y"].std()
+    spread = (found["high"] - found["low"]) / 4
+    assert found["name"] == "kind[T.old]"
+    assert found["mean"] == pytest.approx(means["old"] - means["new"], abs=0.1 * spread)
+    shown = run("compare", tmp_path / "boards.csv", "y ~ 1", "y ~ kind + x")
+    assert "(sd of the response, this level against the first)" in words(shown.stdout)
+    assert "(sd of the response per sd of the covariate)" in words(shown.stdout)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "logistic"])

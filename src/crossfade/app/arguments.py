@@ -33,6 +33,7 @@ def pair(
         "scale": both[0].scale,
         "family": family,
         "scaling": scaling,
+        "levels": both[0].levels | both[1].levels,
         "prior": statement(prior, family),
     }
     first, second = (own._replace(notes=(*notes, *own.notes)) for own in regressions(both, family, prior))

@@ -33,7 +33,9 @@ def effects(result: Result) -> list[Effect]:
     for model, names, draws in zip(("M1", "M2"), result.sharing[1:3], result.draws, strict=True):
         for name in names:
             if name in draws:
-                found += _of(model, name, np.asarray(draws[name], float))
+                # That a standardised column of labels is one sd larger means nothing: from one level to the other does.
+                level = result.about.get("levels", {}).get(name, 1.0)
+                found += _of(model, name, np.asarray(draws[name], float) / level)
     return found
 
 
@@ -48,24 +50,27 @@ def _of(model: str, name: str, draws: np.ndarray) -> list[Effect]:
     return found
 
 
-def units(about: dict[str, Any]) -> str:
+def units(about: dict[str, Any], name: str) -> str:
     """What a coefficient of a formula is the change of, and by what: where formulas were compared."""
     if "scaling" not in about:
         return ""
     standard = about["scaling"] == "standardise"
     change = CHANGES[about["family"]].format(response="sd of the response" if standard else "units of the response")
+    if name in about.get("levels", {}):
+        return f"{change}, this level against the first"
     return f"{change} per {'sd' if standard else 'unit'} of the covariate"
 
 
 def effect_lines(result: Result) -> list[str]:
     """The first few for the page, and in which units they are."""
     found = effects(result)
-    said = []
-    for own in found[:SHOWN]:
+    shown, said = found[:SHOWN], []
+    for own, after in zip(shown, (*shown[1:], None), strict=True):
         mean, low, high = (number(value, (own.high - own.low) / 4) for value in own[2:])
+        unit = units(result.about, own.name)
+        again = after is not None and units(result.about, after.name) == unit  # said once, after the last of its kind
         said.append(f"{own.name} in {own.model}: {mean}, 95 % interval {low} to {high}")
-    if said and (unit := units(result.about)):
-        said[-1] += f" ({unit})"
+        said[-1] += f" ({unit})" if unit and not again else ""
     return said + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 

@@ -65,6 +65,12 @@ class Design(NamedTuple):
     recipe: Recipe
     notes: tuple[str, ...] = ()  # what was done to the table, for people
 
+    @property
+    def levels(self) -> dict[str, float]:
+        """Columns of one level of a factor, and what they were divided by."""
+        scaled = zip(self.names, self.recipe.sd, strict=True)
+        return {name: float(sd) for name, sd in scaled if "[T." in name and ":" not in name}
+
 
 class Prepared(NamedTuple):
     """A table whose rows are whole and whose response is in numbers, and the formulas as formulaic reads them."""
