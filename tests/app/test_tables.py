@@ -53,6 +53,15 @@ def test_columns_with_dots_and_spaces_and_what_formulaic_would_say_of_them(tmp_p
     assert found.names == ("Intercept", "body.mass.index", "body.mass", "body.mass.index:body.mass")
 
 
+@pytest.mark.parametrize(("encoding", "said"), [("cp1252", "Windows-1252"), ("utf-16", "UTF-16"), ("utf-8-sig", "")])
+def test_other_encodings_are_read_and_said(tmp_path, encoding, said):
+    table = TABLE.rename(columns={"age": "größe"})
+    shown = run("compare", written(tmp_path, table, encoding=encoding), "y ~ 1", "y ~ größe")
+    assert answer(shown) == answer(run("compare", written(tmp_path), "y ~ 1", "y ~ age"))
+    assert "only in M2 größe" in words(shown.stdout)
+    assert (f"data.csv is not in UTF-8 and was read as {said}" in words(shown.stdout)) == bool(said)
+
+
 @pytest.mark.parametrize(
     ("formula", "message"),
     [

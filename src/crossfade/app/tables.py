@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
 import re
 import warnings
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,18 +39,19 @@ def read_table(path: Path, reading: Reading = Reading()) -> tuple[pandas.DataFra
     sep, decimal = _asked(reading)
     if not path.exists() and path.name in {f"{name}.csv" for name in NAMES}:  # as the manual writes them
         path = Path(str(files("crossfade.data") / path.name))
-    text = _text(path)
+    text, encoding = _text(path)
     sep = _separator(text, path) if sep is None else sep
-    table = _parsed(path, sep, decimal or ".")
+    table = _parsed(text, path, sep, decimal or ".")
     if decimal is None:
         decimal = _decimal(table, path)
         if decimal == ",":
-            table = _with_commas(table, path, sep)
+            table = _with_commas(table, text, path, sep)
     _check_header(table, path)
+    notes = [f"{path.name} is not in UTF-8 and was read as {encoding}"] if encoding else []
     if (sep, decimal) == (",", "."):
-        return table, []
+        return table, notes
     point = "commas" if decimal == "," else "points"
-    return table, [f"{path.name} was read as separated by {SEPARATORS[sep]}, with decimal {point}"]
+    return table, [*notes, f"{path.name} was read as separated by {SEPARATORS[sep]}, with decimal {point}"]
 
 
 def _asked(reading: Reading) -> tuple[str | None, str | None]:
@@ -59,7 +63,8 @@ def _asked(reading: Reading) -> tuple[str | None, str | None]:
     return sep, decimal
 
 
-def _text(path: Path) -> str:
+def _text(path: Path) -> tuple[str, str]:
+    """What is in a file, and the encoding if it is another than UTF-8."""
     if path.is_dir():
         raise CrossfadeError(f"{path} is a folder: give a CSV file")
     if not path.is_file():
@@ -67,18 +72,28 @@ def _text(path: Path) -> str:
     data = path.read_bytes()
     if data[:4] == b"PK\x03\x04":
         raise CrossfadeError(f"{path} is not CSV but a spreadsheet or archive: save it as CSV first")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CrossfadeError(
-            f"{path} is not CSV text in UTF-8 (byte {error.start} is {data[error.start]:#04x}): save it "
-            "as CSV with that encoding"
-        ) from None
+    text, encoding = _decoded(data, path)
     if "\0" in text:
         raise CrossfadeError(f"{path} is not CSV but a binary file: give a CSV file")
     if not text.strip():
         raise CrossfadeError(f"{path} is empty: it needs a header line and rows of data")
-    return text
+    return text, encoding
+
+
+def _decoded(data: bytes, path: Path) -> tuple[str, str]:
+    """UTF-8, or what Excel writes in Western Europe and as "Unicode text"."""
+    try:
+        return data.decode("utf-8-sig"), ""
+    except UnicodeDecodeError as error:
+        marked = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        encoding, codec = ("UTF-16", "utf-16") if marked else ("Windows-1252", "cp1252")
+        with suppress(UnicodeDecodeError):
+            if "\0" not in (text := data.decode(codec)):
+                return text, encoding
+        raise CrossfadeError(
+            f"{path} is not CSV text in UTF-8 (byte {error.start} is {data[error.start]:#04x}): save it "
+            "as CSV with that encoding"
+        ) from None
 
 
 def _separator(text: str, path: Path) -> str:
@@ -106,7 +121,7 @@ def _by_spaces(line: str) -> list[str]:
     return re.findall(r"\"[^\"]*\"|\S+", line)
 
 
-def _parsed(path: Path, sep: str, decimal: str) -> pandas.DataFrame:
+def _parsed(text: str, path: Path, sep: str, decimal: str) -> pandas.DataFrame:
     import pandas
 
     cut = r"\s+" if sep == " " else sep
@@ -114,9 +129,7 @@ def _parsed(path: Path, sep: str, decimal: str) -> pandas.DataFrame:
         with warnings.catch_warnings():
             # A line longer than the header would silently lose its end, or turn the first column into labels.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
-                path, sep=cut, index_col=False, encoding="utf-8-sig", skipinitialspace=True, decimal=decimal
-            )
+            return pandas.read_csv(io.StringIO(text), sep=cut, index_col=False, skipinitialspace=True, decimal=decimal)
     except pandas.errors.EmptyDataError:
         raise CrossfadeError(f"{path} is empty: it needs a header line and rows of data") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
@@ -144,11 +157,11 @@ def _decimal(table: pandas.DataFrame, path: Path) -> str:
     return "."
 
 
-def _with_commas(before: pandas.DataFrame, path: Path, sep: str) -> pandas.DataFrame:
+def _with_commas(before: pandas.DataFrame, text: str, path: Path, sep: str) -> pandas.DataFrame:
     """The same table with decimal commas; not if other columns then are no numbers any more."""
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-    table = _parsed(path, sep, ",")
+    table = _parsed(text, path, sep, ",")
     for name in before.columns:
         if is_float_dtype(before[name]) and not is_numeric_dtype(table[name]):
             commas = next(own for own in table.columns if is_float_dtype(table[own]))
