@@ -153,7 +153,8 @@ def calibrate(
 
     NumPyro functions (with their arguments, as a tuple), pm.Models and formulas make up their own responses, and keep
     everything else. Others are given as functions of the data, with `simulate`: for each model a function from a seed
-    to data. `prior` is p(M2). `settings` are those of `compare`; `out` keeps finished rows, as in `compare_many`.
+    to data. `n_sets` is 20 or more, `prior` is p(M2). `settings` are those of `compare`; `out` keeps finished rows, as
+    in `compare_many`.
     """
     if not (isinstance(n_sets, int) and n_sets >= FEWEST):
         raise CrossfadeError(f"n_sets = {n_sets}: give at least {FEWEST}")
