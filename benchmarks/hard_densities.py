@@ -362,3 +362,21 @@ def slopes(theta):
     of_mean, away = each / n + np.diag(latent.MEAN_SDS**2), centre - latent.MEANS
     fit += -np.einsum("i,nij,j->n", away, np.linalg.inv(of_mean), away) / 2
     return prior + fit - LOG_2PI - np.linalg.slogdet(of_mean)[1] / 2
+
+
+# Few groups: (log sigma[, log tau]) -----------------------------------------------------------------------------------
+
+
+def few_groups(theta):
+    """Of balanced groups: the spread within, and means around one level that is integrated out."""
+    y = latent.few_groups_data()
+    (n_groups, n), means = y.shape, y.mean(axis=1)
+    sigma = np.exp(theta[:, 0])
+    tau = np.exp(theta[:, 1]) if theta.shape[1] > 1 else 0.0
+    v = tau**2 + sigma**2 / n  # variance of a group's mean
+    within = -np.square(y - means[:, None]).sum() / (2 * sigma**2) - n_groups * (n - 1) * (np.log(sigma) + LOG_2PI / 2)
+    within = within - n_groups * np.log(n) / 2  # from all observations to the means
+    around = -np.square(means - means.mean()).sum() / (2 * v) - (n_groups - 1) / 2 * (np.log(v) + LOG_2PI)
+    around = around - np.log(n_groups) / 2 + normal(means.mean(), 0.0, np.sqrt(25.0 + v / n_groups))
+    prior = half_normal(theta[:, 0], 2.0) + (half_normal(theta[:, 1], 1.0) if theta.shape[1] > 1 else 0.0)
+    return within + around + prior

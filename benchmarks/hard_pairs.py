@@ -299,6 +299,7 @@ IN_NUMPYRO: dict[str, Callable[[], tuple[Call, Call]]] = {
     "counts_noncentred": latent.counts_noncentred,
     "groups_centred": latent.groups_centred,
     "groups_noncentred": latent.groups_noncentred,
+    "few_groups": latent.few_groups,
     "slopes_numpyro": latent.slopes_numpyro,
     "mixture": mixture,
     "survival": survival,
@@ -319,7 +320,17 @@ IN_PYMC: dict[str, Callable[[], tuple[Any, Any]]] = {
     "random_walk_pymc": latent.random_walk_pymc,
 }
 
+
+def galaxies() -> tuple[Any, Any]:
+    """Velocities of 82 galaxies, three normals (M1) or four (M2), of any numbering; the world's own priors."""
+    from crossfade.worlds import mixture
+
+    velocity = crossfade.data.load("galaxy")["velocity"].to_numpy(float)
+    return mixture.summed(velocity, 3), mixture.summed(velocity, 4)
+
+
 PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     **{name: partial(_numpyro_pair, name) for name in IN_NUMPYRO},
     **IN_PYMC,
+    "galaxies": galaxies,
 }

@@ -359,3 +359,31 @@ def slopes_pymc() -> tuple[Any, Any]:
         line = pm.MvNormal("line", mean, chol=root, shape=(N_SUBJECTS, 2))
         pm.Normal("y", line[:, :1] + line[:, 1:] * days, sigma, observed=y)
     return independent, correlated
+
+
+# Few groups, pooled or not ------------------------------------------------------------------------------------------
+
+
+def _few(y, pooled):
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(2.0))
+    level = mu
+    if not pooled:
+        tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+        level = mu + tau * numpyro.sample("z", dist.Normal(0.0, 1.0).expand([len(y)]))[:, None]
+    numpyro.sample("y", dist.Normal(level, sigma), obs=y)
+
+
+def few_groups_data() -> np.ndarray:
+    """Ten groups of six."""
+    random = np.random.default_rng(207)
+    return 1.0 + 0.4 * random.normal(size=(10, 1)) + random.normal(size=(10, 6))
+
+
+def few_groups() -> tuple[Call, Call]:
+    """Ten groups of six Gaussian observations: one level (M1), or levels of their own, from standard values (M2)?
+
+    mu ~ Normal(0, 5), sigma ~ HalfNormal(2), tau ~ HalfNormal(1).
+    """
+    y = few_groups_data()
+    return (partial(_few, pooled=True), y), (partial(_few, pooled=False), y)

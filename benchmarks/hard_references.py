@@ -156,6 +156,16 @@ def means_pair() -> tuple[Evidence, Evidence]:
     return first, second
 
 
+def few_pair() -> tuple[Evidence, Evidence]:
+    box = [(-1.5, 1.5), (-16.0, 2.5)]
+    return grid(own.few_groups, box[:1], 801), grid(own.few_groups, box, 401, 801)
+
+
+def galaxies_pair() -> tuple[Evidence, Evidence]:
+    """Not computed here: long importance sampling of both evidences, with what it may be off by."""
+    return Evidence(-226.1332, 0.002, "kept"), Evidence(-225.6415, 0.002, "kept")
+
+
 def mixture_pair() -> tuple[Evidence, Evidence]:
     box = [(-3.0, 3.0), (-3.0, 3.0), (-1.2, 2.0), (-11.0, 11.0)]
     return grid(own.one_gaussian, [(-6.0, 6.0), (-2.0, 3.0)], 401, 401), grid(own.two_gaussians, box, 97, 97, 49, 81)
@@ -228,11 +238,13 @@ PAIRS: dict[str, tuple[tuple[str, ...], Pair, str]] = {
         groups_pair,
         f"patients by hand (M1) and by 1-d trapezoidal rules (M2); {WEIGHTED} in 3 dimensions",
     ),
+    "few_groups": (("few_groups",), few_pair, "level and groups by hand; 1-d and 2-d trapezoidal rule"),
     "slopes": (
         ("slopes_numpyro", "slopes_pymc"),
         both(own.slopes, [3.2, 1.8, 3.2], [3.2, 1.8, 3.2, 0.3]),
         f"lines and their mean by hand; {WEIGHTED} in 3 and 4 dimensions",
     ),
+    "galaxies": (("galaxies",), galaxies_pair, "kept: long importance sampling of both evidences"),
     "mixture": (("mixture",), mixture_pair, "2-d and 4-d trapezoidal rule, both orders of the means"),
     "survival": (("survival",), both(own.survival, [2.0, 0.3], [2.0, 0.3, 0.3]), f"{WEIGHTED} in 2 and 3 dimensions"),
 }
