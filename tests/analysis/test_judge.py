@@ -32,6 +32,7 @@ from crossfade.analysis.weights import pareto_k
 from crossfade.types import DO_NOT_USE, TRUSTWORTHY, WEAK, Estimate, Leg, Trace
 
 ENDS, LADDER = np.array([0.0, 1.0]), np.linspace(0, 1, 6)
+ERROR = 0.02  # of an answer
 FINE = Chains("M1", Mixing(1.005, 0, 3000.0, 0, 3500.0), ("mu", "sigma"), 0.0)
 ANSWER = Estimate(1.0, 0.03, 14, "mbar")
 
@@ -71,7 +72,7 @@ def test_a_healthy_run_has_no_finding() -> None:
     alarms = [word(halves(NEAR, 1000 + 2 * i)) for i in range(25)]
     assert all(found == Verdict(TRUSTWORTHY, ()) for found in alarms), alarms
     assert word(halves(GaussianPath(), 1100, LADDER)) == Verdict(TRUSTWORTHY, ())
-    assert of_chains(FINE) == []
+    assert of_chains(FINE, ERROR) == []
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,20 @@ def test_an_error_above_the_target(error: float, expected: int, sentence: str) -
     ],
 )
 def test_each_sign_of_bad_chains(change: dict[str, Any], expected: int, sentence: str) -> None:
-    says(of_chains(FINE._replace(**change)), expected, sentence)
+    says(of_chains(FINE._replace(**change), ERROR), expected, sentence)
+
+
+def test_divergences_count_by_the_mass_that_may_be_behind_them() -> None:
+    """A share of 0.2 % of trajectories, three of which are worth a draw: 0.006 of the mass, beside the error."""
+    chains = FINE._replace(divergent=0.002, n_draws=3000, mixing=FINE.mixing._replace(effective=1000.0))
+    assert chains.missing == pytest.approx(0.006)
+    assert of_chains(chains, 0.03) == []
+    says(of_chains(chains, 0.015), 1, "0.20% of the trajectories")
+    slow = chains._replace(mixing=FINE.mixing._replace(effective=500.0))
+    says(of_chains(slow, 0.03), 1, "0.20% of the trajectories")
+    says(of_chains(chains._replace(divergent=0.06), 1.0), 2, "6.00% of the trajectories")
+    assert of_chains(chains._replace(divergent=0.0009), 1e-6) == []  # as few as in any run
+    says(of_chains(chains._replace(n_draws=None), 0.03), 1, "0.20% of the trajectories")  # a rung between
 
 
 # Draws and gradients of posteriors
@@ -140,7 +154,7 @@ def test_scores_of_exact_draws_raise_no_alarm(nu: float) -> None:
 def test_draws_of_another_posterior_are_seen(shift: float, width: float, expected: int, sentence: str) -> None:
     x = rng(8300).normal(size=(8, 4000, 2)) * [1.0, width] + [0.0, shift]
     says(of_scores(scored(x, -x)), expected, sentence)
-    says(of_chains(scored(x, -x, brought=True)), expected, "with these priors and these data")
+    says(of_chains(scored(x, -x, brought=True), ERROR), expected, "with these priors and these data")
 
 
 def test_draws_of_another_shape_are_seen() -> None:

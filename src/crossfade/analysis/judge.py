@@ -23,6 +23,7 @@ SCORE_CHANCE = (1e-4, 1e-6)  # the same for the draws of a posterior and its gra
 SCORE_SIZE = (0.1, 0.25)  # in standard deviations of the posterior: less does no harm
 SATURATED = (0.001, 0.02)  # fraction of draws at the edge of floating point
 DIVERGENT = (0.001, 0.05)  # fraction of trajectories
+HARMLESS = 1 / 3  # of the standard error, by which mass that is never visited may move the answer
 UNDEFINED = (0.002, 0.02)  # fraction of points among the draws at which the log density is NaN
 ELSEWHERE_UNDEFINED = (0.05, 0.5)  # fraction of one model's draws at which the other's log density is NaN
 ROUND_TRIPS = (40, 5)  # from posterior to prior and back: with fewer, not all pieces have been seen often enough
@@ -90,10 +91,22 @@ class Chains(NamedTuple):
     elsewhere: str = ""  # a likely place that the draws do not know
     scores: tuple[np.ndarray, np.ndarray] | None = None  # (draws, gradients) [chain, point, size]
     undefined: tuple[float, str] = (0.0, "")  # fraction of points among the draws where the density is NaN, and one
+    n_draws: int | None = None  # of all chains; None where nobody has counted what they are worth
+
+    @property
+    def missing(self) -> float:
+        """The mass behind trajectories that diverged, about.
+
+        Of independent draws as many would go into a region as it has of the mass. As many trajectories as are worth one
+        such draw try it once, so it is the share of those that diverged, times their number.
+        """
+        if self.n_draws is None:
+            return np.inf
+        return self.divergent * max(self.n_draws / max(self.mixing.effective, 1.0), 1.0)
 
 
-def of_chains(chains: Chains) -> list[Finding]:
-    """Whether the draws of one posterior are draws of it, as far as they tell themselves."""
+def of_chains(chains: Chains, error: float) -> list[Finding]:
+    """Whether the draws of one posterior are draws of it, as far as they tell themselves; `error` is the answer's."""
     name, mixed, found = chains.name, chains.mixing, []
     longer = (
         "Bring longer chains." if chains.brought else "Give a larger budget, or write the model in other parameters."
@@ -116,7 +129,8 @@ def of_chains(chains: Chains) -> list[Finding]:
     if chains.elsewhere:
         said = f"There is a place as likely as the draws of {name} and far from all of them: {chains.elsewhere}."
         found.append(Finding(1, f"{said} Bring draws that visit it too, or let the model be sampled here."))
-    if now := level(chains.divergent, DIVERGENT):
+    now = level(chains.divergent, DIVERGENT)
+    if now > 1 or (now and chains.missing > HARMLESS * error):
         said = (
             f"{chains.divergent:.2%} of the trajectories in {name} diverged, so part of it may never be visited. Write "
             "the model in other parameters (standardised effects for a funnel, a support of its own for a hard edge)."

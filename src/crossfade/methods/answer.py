@@ -49,6 +49,7 @@ def chains_of_model(name: str, draws: Draws) -> Chains:
         draws.elsewhere,
         _smooth(draws),
         undefined_among(draws),
+        draws.divergent.size,
     )
 
 
@@ -66,7 +67,7 @@ def result_of(run: Run) -> Result:
     headline = summary.headline if run.points is None else run.points.estimate
     findings = of_error(headline, run.asked.target_se, run.stopped)
     findings += [] if run.points is None else run.points.findings()
-    findings += [finding for chains in chains_of(run) for finding in of_chains(chains)]
+    findings += [finding for chains in chains_of(run) for finding in of_chains(chains, headline.error)]
     findings += [*of_overlap(edge.legs), *of_ratios(edge.legs), *of_checks(summary.checks, summary.headline)]
     findings += of_undefined(edge.rungs[k].undefined for k in (0, -1))
     about: dict[str, Any] = {

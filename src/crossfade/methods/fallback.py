@@ -170,7 +170,8 @@ def _result(
     for k, joint in enumerate(joints):
         edge = joint.coordinates.lost(u[k])
         near = undefined(joint.density, u[k])
-        findings += of_chains(Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge, undefined=near))
+        chains = Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge, undefined=near)
+        findings += of_chains(chains, summary.headline.error)
     findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
     findings += [] if (gap := summary.differences.get(TEMPERING)) is None else of_gap(TEMPERING, gap)
     words = "" if TEMPERING not in summary.opinions else ", then from mixtures fitted to the pieces that it found"

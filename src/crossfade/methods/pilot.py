@@ -76,8 +76,7 @@ def continued(run: Run, k: int) -> Run:
         return run.with_model(k, joint, draws.more(SEGMENT), pilot)
     if pilot.n_before == 0 and (again := _with_numbering(run, k)) is not None:
         return again
-    # half of what the judge allows: few trajectories are a rough count of what many will show
-    diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0] / 2
+    diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
     slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
     in_time = 2 * pilot.n_draws < ROOM[k] * run.room
     if (diverges or slow) and pilot.n_before < N_PILOTS and in_time:

@@ -265,7 +265,7 @@ def _ranking(network: Network, solved: Solved, error: float, stopped: str, say: 
     findings = of_error(Estimate(0.0, error, 2 * N_GROUPS - 2), settings.asked.target_se, stopped)
     for name in network.names:
         if network.draws[name].u.shape[2]:
-            findings += of_chains(chains_of_model(name, network.draws[name]))
+            findings += of_chains(chains_of_model(name, network.draws[name]), error)
     for a, b in network.tree:
         legs = network.edges[a, b].legs
         findings += [Finding(own.level, f"{a} and {b}: {own.text}") for own in (*of_overlap(legs), *of_ratios(legs))]
