@@ -83,7 +83,10 @@ def test_equilibrium(name):
     truth = TRUTH
     if "trapezoid" in name:
         truth = noise_free_trapezoid(trace.tau, name != "trapezoid")
-    assert_calibrated([jackknife(part, ESTIMATORS[name].function) for part in repeats(trace)], truth)
+    # MBAR's own way to leave a chain out is twenty times faster, and what results report.
+    one = (lambda part: replicates_of(part, name).estimate()) if name == "mbar" else None
+    found = [one(part) if one else jackknife(part, ESTIMATORS[name].function) for part in repeats(trace)]
+    assert_calibrated(found, truth)
 
 
 def test_controlled():
