@@ -65,12 +65,12 @@ def effect_lines(result: Result) -> list[str]:
     """The first few for the page, and in which units they are."""
     found = effects(result)
     shown, said = found[:SHOWN], []
-    for own, after in zip(shown, (*shown[1:], None), strict=True):
+    kinds = [units(result.about, own.name) for own in shown]
+    for i, (own, unit) in enumerate(zip(shown, kinds, strict=True)):
         mean, low, high = (number(value, (own.high - own.low) / 4) for value in own[2:])
-        unit = units(result.about, own.name)
-        again = after is not None and units(result.about, after.name) == unit  # said once, after the last of its kind
         said.append(f"{own.name} in {own.model}: {mean}, 95 % interval {low} to {high}")
-        said[-1] += f" ({unit})" if unit and not again else ""
+        if unit and kinds[i + 1 : i + 2] != [unit]:  # said once, after the last of its kind
+            said[-1] += f" ({unit})"
     return said + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 
