@@ -17,12 +17,13 @@ from crossfade.analysis.weights import PARETO_K, pareto_k
 from crossfade.density.digest import digest
 from crossfade.density.regression import VARIANCE, Regression, titles_of
 from crossfade.methods.budget import Asked, asked, check_common
-from crossfade.methods.coupled import N_BLOCKS, Coupled, Side, Weighted, around_mode, refined
+from crossfade.methods.coupled import EVEN, N_BLOCKS, PER_COORDINATE, Coupled, Side, Weighted, around_mode, refined
 from crossfade.types import Estimate, Posterior, Result, Sharing
 
 AUTO, PATH = ROUTES = ("auto", "path")  # the cheapest route that is right, or chains in any case
 CLOSED, COUPLED = "closed form", "importance sampling"
 EVALUATIONS = 2**21  # of a row at a point, in the first points of a block
+MUCH, EVEN_ENOUGH = 2**28, 0.7  # of fitting such a t to large tables, which are nearly normal: not for a little more
 FEWEST, MOST = 16, 256  # points of a block before the error is looked at
 N_DRAWS = 256  # of each chain, of the posteriors that are handed on
 
@@ -133,7 +134,9 @@ def _result(
 
 def _side(model: Regression, n: int, seed: int) -> Side:
     """The log joint, and a t around its mode, refined by its own weighted points where they are uneven."""
-    return refined(Side(model.log_joint, around_mode(*model.mode_and_curvature())), seed, n * N_BLOCKS)
+    expensive = PER_COORDINATE * len(model.names) * len(model.y) > MUCH
+    even = EVEN_ENOUGH if expensive else EVEN
+    return refined(Side(model.log_joint, around_mode(*model.mode_and_curvature())), seed, n * N_BLOCKS, even)
 
 
 def _shared_first(r1: Regression, r2: Regression) -> tuple[Regression, Regression]:
