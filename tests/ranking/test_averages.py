@@ -110,9 +110,10 @@ def test_rows_that_do_not_fit_are_refused_by_name(table, new):
         ranking.predict(new.assign(g="z"))
     with pytest.raises(CrossfadeError, match=r"missing in the new rows: 'x' has 1 \(row 2\)"):
         ranking.predict(new.assign(x=[1.0, np.nan, 0.0]))
-    kept = ranking._replace(space=None)
-    with pytest.raises(CrossfadeError, match="for formulas"):
-        kept.predict(new)
+    with pytest.raises(CrossfadeError, match="read from a file"):
+        ranking._replace(space=None).predict(new)
+    with pytest.raises(CrossfadeError, match="for formulas"):  # of models that are none
+        ranking._replace(space=None, network=object()).predict(new)
     with pytest.raises(CrossfadeError, match="none: rank the models by chains"):
         ranking.average(lambda theta: theta["x"])
 
