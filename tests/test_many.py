@@ -210,6 +210,7 @@ def test_the_command_line_by_groups(tmp_path):
     assert refused.exit_code == 2 and "--by name: there is no such column" in refused.output
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_where_it_stopped(tmp_path):
     """A real process, killed in the middle of 60 groups."""
     rows = pandas.concat([table().assign(gene=f"g{i}") for i in range(60)])

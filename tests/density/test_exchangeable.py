@@ -69,6 +69,7 @@ def truth():
     return float(logsumexp(both + prior[:, None] + prior) + 2 * np.log(step) - first)
 
 
+@pytest.mark.slow
 def test_all_numberings_are_counted():
     result = compare(one(), two(), exchangeable=["mu"], target_se=0.02)
     assert result.verdict == "trustworthy", result.reasons
@@ -85,6 +86,7 @@ def test_components_that_differ_are_refused_by_name():
         compare(one(), two(), exchangeable=["nu"])
 
 
+@pytest.mark.slow
 def test_our_own_mixtures_know_their_components():
     with float64():
         joint = as_joint(mixture.summed(Y, 3))

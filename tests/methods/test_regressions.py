@@ -84,6 +84,7 @@ def test_sensitivity_goes_on_from_a_closed_form():
         assert_estimate(estimate, exact, n_sigma=5, max_error=0.02)
 
 
+@pytest.mark.slow
 def test_what_asks_for_chains_gets_them():
     m1, m2 = linear.radiata()
     assert compare(m1, m2, n_chains=16, progress=False).legs

@@ -79,6 +79,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_one_another():
     assert first.log_bayes_factor != other.log_bayes_factor
 
 
+@pytest.mark.slow
 def test_nobodys_precision_is_changed():
     before = jax.numpy.ones(1).dtype
     result = compare(*nested(**KINDS["scaled"]), method="NETI-DIFF", n_iter=500, n_chains=4)

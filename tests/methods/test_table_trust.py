@@ -177,6 +177,7 @@ def test_supports_that_differ(second, name):
     assert_estimate(result.log_bayes_factor, truth, max_error=0.05)
 
 
+@pytest.mark.slow
 def test_a_likelihood_that_is_zero_where_the_prior_is_not_finds_a_start_or_says_so():
     """A start that both models exclude would be stuck there, with a ratio of -inf minus -inf."""
     trace = (
@@ -189,6 +190,7 @@ def test_a_likelihood_that_is_zero_where_the_prior_is_not_finds_a_start_or_says_
         compare(interval(50.0, 51.0), interval(50.0, 52.0), method="NETI-DIFF", n_iter=500, kernel=walk(x=1.0))
 
 
+@pytest.mark.slow
 def test_an_estimator_that_refuses_loses_no_draws():
     narrow, wide = interval(0.0, 1.0), interval(0.0, 2.0)
     with pytest.raises(NoAnswer, match="impossible at tau = 0") as refused:
