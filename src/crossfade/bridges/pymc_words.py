@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crossfade.bridges.scales import LOCATION_SCALE, Conditional
+from crossfade.bridges.scales import LOCATION_SCALE, Conditional, conditional_on
 from crossfade.bridges.supports import in_python
 from crossfade.density.precision import float64
 
@@ -54,29 +54,20 @@ def origin(
     `inputs` stand for the free variables, and `jaxified` makes a JAX function of a graph.
     """
     from pytensor import config
-    from pytensor.graph.replace import graph_replace
-    from pytensor.graph.traversal import ancestors
 
     node = model[name].owner
     if type(node.op).__name__ in FROM_ZERO:
-        return Conditional(_zero, (), _itself)
+        return Conditional(partial(_known, 0.0), (), _itself)
     if type(node.op).__name__ not in LOCATION_SCALE:
         return None
     place = node.op.dist_params(node)[-2]
-    above = set(ancestors([place], blockers=model.free_RVs))
-    parents = {rv: own for rv, own in zip(model.free_RVs, inputs, strict=True) if rv in above}
     with float64(), config.change_flags(cxx=""):
-        if not parents:
-            return Conditional(partial(_known, np.asarray(place.eval(mode=in_python()), float)), (), _itself)
-        function = jaxified(list(parents.values()), graph_replace([place], parents))
-    return Conditional(function, tuple(rv.name for rv in parents), _itself)
+        if (found := conditional_on([place], _itself, model, inputs, jaxified)) is not None:
+            return found
+        return Conditional(partial(_known, np.asarray(place.eval(mode=in_python()), float)), (), _itself)
 
 
-def _zero() -> tuple[float]:
-    return (0.0,)
-
-
-def _known(value: np.ndarray) -> tuple[np.ndarray]:
+def _known(value: Any) -> tuple[Any]:
     return (value,)
 
 

@@ -31,18 +31,27 @@ def conditional_priors(
     model: Any, inputs: list[Any], jaxified: Callable[[list[Any], list[Any]], Any]
 ) -> dict[str, Conditional]:
     """By name; `inputs` stand for the free variables, and `jaxified` makes a JAX function of a graph."""
+    found: dict[str, Conditional] = {}
+    for rv in model.free_RVs:
+        values, make = _parameters(rv)
+        if (own := conditional_on(values, make, model, inputs, jaxified)) is not None:
+            found[rv.name] = own
+    return found
+
+
+def conditional_on(
+    values: list[Any], make: Callable[..., Any], model: Any, inputs: list[Any], jaxified: Callable[..., Any]
+) -> Conditional | None:
+    """What is made from values that depend on free variables; None if they depend on none."""
     from pytensor.graph.replace import graph_replace
     from pytensor.graph.traversal import ancestors
 
-    found: dict[str, Conditional] = {}
-    by_variable = dict(zip(model.free_RVs, inputs, strict=True))
-    for rv in model.free_RVs:
-        values, make = _parameters(rv)
-        above = set(ancestors(values, blockers=model.free_RVs))
-        if parents := {parent: by_variable[parent] for parent in model.free_RVs if parent in above}:
-            function = jaxified(list(parents.values()), graph_replace(values, parents))
-            found[rv.name] = Conditional(function, tuple(parent.name for parent in parents), make)
-    return found
+    above = set(ancestors(values, blockers=model.free_RVs))
+    parents = {rv: own for rv, own in zip(model.free_RVs, inputs, strict=True) if rv in above}
+    if not parents:
+        return None
+    function = jaxified(list(parents.values()), graph_replace(values, parents))
+    return Conditional(function, tuple(rv.name for rv in parents), make)
 
 
 def _parameters(rv: Any) -> tuple[list[Any], Callable[..., Any]]:
