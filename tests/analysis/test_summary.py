@@ -7,12 +7,15 @@ import pytest
 from analysis.gaussian_path import GaussianPath
 from assertions import assert_estimate, rng
 
+from crossfade.analysis.errors import replicates
 from crossfade.analysis.estimators import ESTIMATORS, mbar, stepping_stone
 from crossfade.analysis.summary import (
     HALVES,
     HYSTERESIS,
     SLOPE,
     expected_error,
+    headline_of_halves,
+    of_fixed_fits,
     reversed_trace,
     summarise,
     summarise_halves,
@@ -219,3 +222,19 @@ def test_the_covariance_of_halves_that_were_fitted_to_each_other() -> None:
     missing = float((K * K.T).sum()) / 2
     assert np.mean(fixed) == pytest.approx(truth - missing, abs=4 * np.std(fixed) / 10)
     assert abs(np.mean(fixed) - truth) > 4 * error  # the wrong twin
+
+
+def test_halves_whose_fits_stay_are_taken_to_be_as_correlated_as_they_can_be() -> None:
+    legs, _, _ = bilinear_halves(5001)
+    halves_ = [replicates(own.forward, mbar) for own in legs]
+    a, b = (float(np.sqrt(own.variance)) for own in halves_)
+    for share, error in ((0.0, np.hypot(a, b) / 2), (1.0, (a + b) / 2)):
+        assert of_fixed_fits(halves_, share, "mbar").error == pytest.approx(error, rel=1e-12)
+        assert headline_of_halves(legs, "mbar", share).headline.error == pytest.approx(error, rel=1e-12)
+        assert summarise_halves(legs, (), "mbar", share).headline.error == pytest.approx(error, rel=1e-12)
+    # Here most of the noise is what the fits do to each other (K is nearly symmetric).
+    truth = 0.5 + float(((K + K.T) ** 2).sum()) / 4
+    found = [bilinear_halves(5000 + seed)[0] for seed in range(60)]
+    for share, low, high in ((1.0, 0.85, 1.2), (0.0, 0.4, 0.7)):  # the twin without it is too sure
+        squares = [(1e3 * headline_of_halves(own, "mbar", share).headline.error) ** 2 for own in found]
+        assert low * truth < np.mean(squares) < high * truth

@@ -146,6 +146,9 @@ def test_the_answer_with_rungs_is_exact(laddered):
     assert more.fits is laddered.fits  # the rungs were sampled with them
     np.testing.assert_array_equal(more.rungs[1].ratio[0][:, :100], laddered.rungs[1].ratio[0])
     assert left_out(more) == []  # nothing can be made anew
+    # M1's draws are as many as were fitted to, so the halves are taken to be wholly correlated; both grown, by half.
+    assert laddered.fitted_share == more.fitted_share == 1.0
+    assert grown(laddered, [100, *[0] * (len(laddered.rungs) - 2), 100], SEGMENT).fitted_share == 0.5
     summary = more.summary()
     assert_estimate(summary.headline, UNLIKE, max_error=0.15)
     with pytest.raises(AssertionError):  # the wrong twin: a dropped constant

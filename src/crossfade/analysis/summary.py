@@ -86,13 +86,16 @@ def _sides(leg: Leg, name: str) -> Sides:
     return there, Replicates(there.value, np.full(n_back, there.value))
 
 
-def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str) -> Summary:
+def summarise_halves(
+    legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], name: str, fitted_share: float = 0.0
+) -> Summary:
     """Answer, opinions and checks of two halves of one run, each read with a fit to the other half.
 
     `without` holds the halves once more without each group of chains, of the first half and then of the second, with
     the fits made anew. Of a mean S of both halves and their difference D, with the fits held fixed the jackknife knows
     the variances of the halves; refitting tells their covariance, since leaving a group of one half out of everything
-    then moves both: 2 Cov = Var_refit(S) - Var_refit(D) / 4.
+    then moves both: 2 Cov = Var_refit(S) - Var_refit(D) / 4. Where nothing can be made anew, `without` is empty and the
+    correlation of the halves is taken as large as it can be, which is `fitted_share` (`of_fixed_fits`).
     """
     whole = [_statistics(leg.forward, name) for leg in legs]
     fixed = [[_statistics(part, name) for part in leg.forward.left_out()] for leg in legs]
@@ -113,8 +116,10 @@ def summarise_halves(legs: tuple[Leg, ...], without: Sequence[tuple[Leg, ...]], 
 
         values = [of(half) for half in whole]
         halves = [Replicates(v, np.array([of(part) for part in own])) for v, own in zip(values, fixed, strict=True)]
-        weight = 0.5 if sign > 0 else 1.0
-        found = combine([(weight, halves[0].estimate()), (sign * weight, halves[1].estimate())], key)
+        if sign > 0:
+            found = of_fixed_fits(halves, fitted_share, key)
+        else:
+            found = combine([(1.0, halves[0].estimate()), (-1.0, halves[1].estimate())], key)
         found = found._replace(error=max(found.error, least))
         moved = np.array([[of(half) for half in part] for part in again]).reshape(-1, 2)
         if sign < 0 or not len(moved):
@@ -157,10 +162,21 @@ def _heavy_tails(trace: Trace) -> bool:
     return any(s < FEW or (s < MOST and pareto_k(way) > NO_VARIANCE) for s, way in zip(shares, ways, strict=True))
 
 
-def headline_of_halves(legs: tuple[Leg, ...], name: str) -> Summary:
+def of_fixed_fits(halves: Sequence[Replicates], fitted_share: float, name: str) -> Estimate:
+    """The mean of two halves, each read with a fit to the other half that is held fixed.
+
+    A fit to x_A reads x_B with an error of x_A'K x_B, and that to x_B reads x_A with x_B'K x_A: the same number for a
+    symmetric K. If only a share of the draws was fitted to, the correlation of the two is at most that share.
+    """
+    found = combine([(0.5, half.estimate()) for half in halves], name)
+    covariance = fitted_share * float(np.sqrt(halves[0].variance * halves[1].variance))
+    return found._replace(error=float(np.sqrt(found.error**2 + covariance / 2)))
+
+
+def headline_of_halves(legs: tuple[Leg, ...], name: str, fitted_share: float = 0.0) -> Summary:
     """The answer alone, its fits held fixed: to see how far there is to go."""
     halves = [replicates(leg.forward, ESTIMATORS[name].function) for leg in legs]
-    found = combine([(0.5, half.estimate()) for half in halves], name)
+    found = of_fixed_fits(halves, fitted_share, name)
     return Summary(found._replace(error=max(found.error, expected_error(legs))), {}, {}, {})
 
 

@@ -57,6 +57,7 @@ class Edge(NamedTuple):
     fits: tuple[Fit, Fit]  # the fit that each half is read with: that of the other half
     rungs: tuple[Rung, ...]  # the two ends first and last
     views: tuple[View, View]  # the draws in the coordinates of the fits
+    n_fitted: tuple[int, int] = (0, 0)  # draws per chain of each model that the fits are to
 
     @property
     def legs(self) -> tuple[Leg, ...]:
@@ -66,13 +67,21 @@ class Edge(NamedTuple):
         """Of neighbouring rungs, the worse of the two halves."""
         return overlaps(self.rungs)
 
+    @property
+    def fitted_share(self) -> float:
+        """Of the draws at an end, those that the fits are to; 0 where fits can be made anew, which tells more."""
+        if len(self.rungs) == 2:
+            return 0.0
+        shares = [n / own.n_draws for n, own in zip(self.n_fitted, self.draws, strict=True) if own.u.shape[2]]
+        return max(shares, default=0.0)
+
     def summary(self) -> Summary:
         """Answer, opinions and checks, with errors that know of the fits: groups of chains leave these too."""
-        return summarise_halves(self.legs, left_out(self), HEADLINE)
+        return summarise_halves(self.legs, left_out(self), HEADLINE, self.fitted_share)
 
     def quick_summary(self) -> Summary:
         """The answer with the fits held fixed: too sure by what they add, but enough to see how far there is to go."""
-        return headline_of_halves(self.legs, HEADLINE)
+        return headline_of_halves(self.legs, HEADLINE, self.fitted_share)
 
 
 @in_float64
@@ -112,7 +121,7 @@ def _refitted(edge: Edge, worth: list[tuple[float, float]]) -> Edge:
     """Fits to all draws so far, and the two ends read with them; `worth` in independent draws, of each half."""
     halves = _halves(edge.draws[0].n_chains)
     own = [_fit_of(edge, half, n) for half, n in zip(halves, worth, strict=True)]
-    edge = edge._replace(fits=(own[1], own[0]))
+    edge = edge._replace(fits=(own[1], own[0]), n_fitted=(edge.draws[0].n_draws, edge.draws[1].n_draws))
     return edge._replace(rungs=tuple(_end(edge, k) for k in (0, 1)))
 
 

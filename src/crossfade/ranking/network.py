@@ -259,9 +259,14 @@ def cost(edge: Edge) -> float:
 
 
 def reading(edge: Edge) -> Replicates:
-    """The log ratio of evidences that a pair tells, and the same without each group of chains."""
+    """The log ratio of evidences that a pair tells, and the same without each group of chains.
+
+    With rungs between, the fits stay: the halves may then be as correlated as `fitted_share`, and move further.
+    """
+    whole = _mean(edge.legs)
     without = left_out(edge) if len(edge.rungs) == 2 else _without_groups(edge.legs)
-    return Replicates(_mean(edge.legs), np.array([_mean(legs) for legs in without]), 2)
+    moved = np.array([_mean(legs) for legs in without]) - whole
+    return Replicates(whole, whole + np.sqrt(1 + edge.fitted_share) * moved, 2)
 
 
 def _mean(legs: tuple[Leg, ...]) -> float:
