@@ -30,6 +30,12 @@ def starts(joint: Joint, density: Density, key: Array, n_chains: int, which: str
     log_likelihood = _log_likelihoods(joint, u) if joint.separable and joint.exact_start else None
     usable = np.isfinite(log_density) & np.isfinite(slope).all(axis=1) & np.isfinite(u).all(axis=1)
     if usable.sum() < max(2, n_chains // 8):
+        if (never := ~np.isfinite(u).any(axis=0)).any():
+            name = density.coordinates.labels()[int(np.argmax(never))]
+            raise CrossfadeError(
+                f"no draw of the prior of {name} in {which} is a finite number, so its prior is no proper distribution "
+                "(is its scale infinite or NaN?). A Bayes factor needs proper priors: give it one with a finite scale"
+            )
         worst = int(np.argmin(usable))
         raise CrossfadeError(
             f"only {usable.sum()} of {N_CANDIDATES} draws of the prior of {which} have a finite log joint and "
