@@ -129,5 +129,5 @@ def test_starts_that_cannot_be(function, message):
 def test_a_prior_without_a_finite_scale_is_named():
     priors = {"mu": dist.Normal(0.0, 1.0), "slope": dist.Normal(0.0, np.inf)}
     joint = as_joint(Model(priors, lambda p: -(p["mu"] ** 2) - p["slope"] ** 2))
-    with pytest.raises(CrossfadeError, match="the prior of slope in M1 is a finite number.*a finite scale"):
+    with pytest.raises(CrossfadeError, match=r"the prior of slope in M1 is a finite number.*a finite scale"):
         starts(joint, joint.density, jax.random.key(1), 16, "M1")
