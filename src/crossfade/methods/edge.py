@@ -72,8 +72,7 @@ class Edge(NamedTuple):
         """Of the draws at an end, those that the fits are to; 0 where fits can be made anew, which tells more."""
         if len(self.rungs) == 2:
             return 0.0
-        shares = [n / own.n_draws for n, own in zip(self.n_fitted, self.draws, strict=True) if own.u.shape[2]]
-        return max(shares, default=0.0)
+        return max(n / own.n_draws for n, own in zip(self.n_fitted, self.draws, strict=True) if own.u.shape[2])
 
     def summary(self) -> Summary:
         """Answer, opinions and checks, with errors that know of the fits: groups of chains leave these too."""
