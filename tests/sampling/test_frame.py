@@ -132,3 +132,31 @@ def test_such_draws_go_on_from_a_file(tmp_path):
     draws.save(tmp_path / "draws.npz")
     again = restored(joint, tmp_path / "draws.npz")
     np.testing.assert_array_equal(again.more(25).u, draws.more(25).u)
+
+
+def test_a_sum_that_the_data_know_is_not_bent(frame):
+    """y knows walk + drift t: the slope of the walk is open, but not once the drift is given."""
+    random, n = rng(6), 4000
+    log_step = 0.1 * random.normal(size=n)
+    slope = 0.3 * random.normal(size=n)
+    t = np.arange(1, 21)
+    walk = np.cumsum(rng(7).normal(size=20)) + 0.05 * random.normal(size=(n, 20)) - slope[:, None] * t
+
+    def with_drift(p):
+        return dist.Normal(p["walk"] + p["drift"] * t, 0.1).log_prob(np.zeros(20)).sum()
+
+    priors = {
+        "step": dist.LogNormal(0.0, 1.0),
+        "drift": dist.Normal(0.0, 1.0),
+        "walk": lambda p: dist.GaussianRandomWalk(p["step"], num_steps=20),
+    }
+    with float64():
+        own = frame_of(as_joint(Model(priors, with_drift)))
+        where = own.coordinates.stretch("walk")
+        away = own.measured(np.column_stack([log_step, slope, walk]))[where]
+        assert away[0] < 0.05
+        # the twins: a drift that has nothing to do with the walk, and a scale that makes a funnel
+        unrelated = own.measured(np.column_stack([log_step, rng(8).permutation(slope), walk]))[where]
+        funnel = own.measured(np.column_stack([10 * log_step, slope, walk]))[where]
+    assert unrelated[0] > 0.15
+    assert funnel[0] > 0.15

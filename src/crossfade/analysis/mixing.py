@@ -10,6 +10,7 @@ import numpy as np
 from crossfade.types import Trace
 
 REMEMBERED = 256  # results, by what the draws are
+TAILS = (0.05, 0.95)
 RANKED = 200  # up to so many coordinates are looked at by ranks; of more, those that look worst without ranks
 
 
@@ -64,6 +65,18 @@ def _mixing(draws: np.ndarray) -> Mixing:
         int(looked_at[np.argmin(effective)]),
         float(np.median(effective)),
     )
+
+
+def tail_effective(draws: np.ndarray) -> float:
+    """The fewest effective draws of whether a coordinate is below its quantile of 5 %, or above that of 95 %.
+
+    A region at the edge that chains seldom enter and seldom leave shows here long before it shows in R-hat.
+    """
+    from arviz_stats.base import array_stats
+
+    looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]
+    found = array_stats.ess(np.moveaxis(draws[:, :, looked_at], 2, 0).copy(), method="tail", prob=TAILS)
+    return float(np.min(found, initial=np.inf))
 
 
 def mixing_at(trace: Trace, tau: float) -> Mixing:

@@ -63,6 +63,7 @@ def placebo(model: AnyModel) -> Joint:
         log_likelihood=None if joint.log_likelihood is None else ignoring(joint.log_likelihood),
         factors=None if joint.factors is None else {**others, name: own},
         priors={**joint.priors, name: describe(own.prior)},
+        origin=None,  # it knows nothing of the placebo
         model=None,
     )
 

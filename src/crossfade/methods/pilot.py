@@ -9,8 +9,8 @@ from threading import Thread
 import jax
 import numpy as np
 
-from crossfade.analysis.judge import DIVERGENT, R_HAT, UNDEFINED, undefined_words
-from crossfade.analysis.mixing import mixing, plain_r_hat
+from crossfade.analysis.judge import DIVERGENT, EFFECTIVE, R_HAT, UNDEFINED, undefined_words
+from crossfade.analysis.mixing import mixing, plain_r_hat, tail_effective
 from crossfade.density.exchangeable import found_numbering
 from crossfade.density.joint import Joint
 from crossfade.methods.run import PILOT, Pilot, Run
@@ -77,7 +77,7 @@ def continued(run: Run, k: int) -> Run:
     if pilot.n_before == 0 and (again := _with_numbering(run, k)) is not None:
         return again
     diverges = draws.chains is not None and draws.divergent.mean() > DIVERGENT[0]
-    slow = R_HAT[0] < mixing(draws.u).r_hat < SEPARATE
+    slow = _slow(draws)
     in_time = 2 * pilot.n_draws < ROOM[k] * run.room
     if (diverges or slow) and pilot.n_before < N_PILOTS and in_time:
         draws = (draws.with_shorter_steps() if diverges else draws).emptied()
@@ -92,6 +92,12 @@ def continued(run: Run, k: int) -> Run:
             raise CrossfadeError(undefined_words(f"M{k + 1}", share, where))
         pilot = pilot._replace(settled=True)
     return run.with_model(k, joint, draws, pilot)
+
+
+def _slow(draws: Draws) -> bool:
+    """Whether chains have met but have hardly gone round: draws that follow are then free of where they began."""
+    r_hat = mixing(draws.u).r_hat
+    return r_hat < SEPARATE and (r_hat > R_HAT[0] or tail_effective(draws.u) < EFFECTIVE[0])
 
 
 def _with_steps(run: Run, k: int) -> Run | None:

@@ -32,6 +32,8 @@ FAMILIES = (*LOCATION_SCALE, dist.MultivariateNormal, *SERIES)
 LONGEST_SERIES = 1000  # steps: its waves are a matrix
 FEW = 8  # values with one scale or one matrix, which chains may begin with as they are
 N_LOOKED_AT = 256  # draws from which `away` is measured
+FUNNEL = 0.3  # spread of the log of a scale, above which what it scales lies in a funnel
+MOST_OTHERS = 8  # draws for each parameter that is held fixed, at least
 
 
 class Frame(eqx.Module):
@@ -125,17 +127,37 @@ class Frame(eqx.Module):
 
     @in_float64
     def measured(self, u: np.ndarray) -> np.ndarray:
-        """How far to standardise each coordinate, from draws u [n, size]: its variance over that of its prior."""
+        """How far to standardise each coordinate, from draws u [n, size]: its variance over that of its prior.
+
+        Where there is no funnel, given the parameters that its prior does not depend on: a drift may leave the slope of
+        a walk open, but the data know the sum of the two, and to standardise the walk would bend that sum.
+        """
         away = np.zeros(u.shape[1])
-        theta = jax.vmap(self.coordinates.theta)(u[:: max(len(u) // N_LOOKED_AT, 1)])
+        u = u[:: max(len(u) // N_LOOKED_AT, 1)]
+        rest = self._unframed(len(u))
+        # the first draws once more for each of these, with its value from elsewhere: does a prior notice?
+        other = np.array([np.where(np.arange(u.shape[1]) == c, u[len(u) // 2 :][:2], u[:2]) for c in rest])
+        theta = jax.vmap(self.coordinates.theta)(np.concatenate([u, other.reshape(-1, u.shape[1])]))
         for name in self.priors:
             off, width = jax.tree.map(np.asarray, jax.vmap(partial(self._residual, name))(theta))
+            probes = [own[len(u) :].reshape(len(rest), 2, -1) != own[:2].reshape(2, -1) for own in (off, width)]
+            fixed = rest[~(probes[0] | probes[1]).any(axis=(1, 2))]
+            off, width = off[: len(u)], width[: len(u)]
             # quantiles, since a few chains may be on their way still
-            share = (spread(off) / np.median(width, axis=0)) ** 2
+            whole, middle = spread(off), np.median(width, axis=0)
+            left = _unexplained(off.reshape(len(u), -1), u[:, fixed]).reshape(whole.shape)
+            no_funnel = spread(np.log(np.maximum(width, 1e-300))) < FUNNEL
+            share = (np.where(no_funnel & (left < whole / 2), left, whole) / middle) ** 2
             if name in self.matrices:
                 share = np.full(share.shape, share.mean() > 0.5)
             away[self.coordinates.stretch(name)] = np.clip(np.nan_to_num(share), 0.0, 1.0).ravel()
         return away
+
+    def _unframed(self, n: int) -> np.ndarray:
+        """The coordinates of other parameters; none where they are too many for n draws to tell what they explain."""
+        framed = [np.arange(self.coordinates.size)[self.coordinates.stretch(name)] for name in self.priors]
+        rest = np.setdiff1d(np.arange(self.coordinates.size), np.concatenate(framed))
+        return rest if len(rest) <= n // MOST_OTHERS else rest[:0]
 
     @in_float64
     def seen(self, u: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -174,6 +196,13 @@ def _seen(frame: Frame, u: Array, away: Array) -> tuple[Array, Array]:
         return w, frame.u_and_jacobian(w, away)[1]
 
     return jax.lax.map(one, u, batch_size=256)
+
+
+def _unexplained(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """The spread [p] of what a regression on `by` [n, q] leaves of values [n, p]."""
+    values, by = (np.clip(own, *np.quantile(own, [0.05, 0.95], axis=0)) for own in (values, by))
+    centred = by - by.mean(axis=0)
+    return spread(values - centred @ np.linalg.lstsq(centred, values, rcond=1e-10)[0])
 
 
 def location_and_scale(distribution: Any) -> tuple[Array, Array]:
