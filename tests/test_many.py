@@ -1,5 +1,6 @@
 """One pair, many data sets: rows as of single comparisons, failures in their rows, nothing lost by a kill."""
 
+import inspect
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ import crossfade
 from crossfade import compare, compare_many, from_formulas
 from crossfade import many as many_module
 from crossfade.app.cli import app
-from crossfade.many import EFFECT, UNFINISHED
+from crossfade.many import EFFECT, OF_COMPARE, UNFINISHED
 from crossfade.runs import chunks as chunks_module
 from crossfade.runs.chunks import Chunks
 from crossfade.types import CrossfadeError
@@ -235,3 +236,16 @@ def test_a_killed_job_goes_on_where_it_stopped(tmp_path):
     final = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["name"] for row in final] == [f"g{i}" for i in range(60)]
     assert all(row in final for row in kept)  # to the second that they took
+
+
+def test_settings_that_are_wrong_for_all_are_refused_at_once():
+    sets = [pandas.DataFrame({"y": [1.0, 2.0, 4.0], "x": [1.0, 2.0, 3.0]})]
+    with pytest.raises(CrossfadeError, match="takes no 'target_es': choose from method, target_se"):
+        compare_many("y ~ 1", "y ~ x", sets, target_es=0.1)
+    with pytest.raises(CrossfadeError, match="target_se"):
+        compare_many("y ~ 1", "y ~ x", sets, target_se=-1)
+
+
+def test_all_settings_of_a_row_are_known():
+    of_the_table = {"m1", "m2", "seed", "directory", "client", "progress"}
+    assert set(inspect.signature(crossfade.compare).parameters) == of_the_table | set(OF_COMPARE)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crossfade.files import appearing
+from crossfade.methods.budget import asked, check_common
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
 from crossfade.methods.widths import answers_alone
@@ -32,6 +33,10 @@ ANSWER = ("name", "log_bayes_factor", "error", "probability", "verdict", "reason
 EFFECT = ("effect", "effect_low", "effect_high")  # of the one number that differs, where it is one
 COLUMNS = (*ANSWER[:4], *EFFECT, *ANSWER[4:])
 ENDINGS = (".csv", ".jsonl", ".parquet")
+OF_COMPARE = (  # what `compare` takes beside the models and what is set for every row
+    *("method", "target_se", "budget", "share", "draws", "discontinuous", "exchangeable", "n_iter", "kernel"),
+    *("n_chains", "log_prior_odds", "route"),
+)
 MAY_CHANGE = ("target_se", "budget")  # when a table goes on; rows of another target are made again
 UNFINISHED = ".unfinished"  # after the name of a table: the folder of its rows until it is written
 
@@ -111,15 +116,16 @@ def compare_many(
     are kept in `directory`, which stays, or else in a folder beside the table, which goes when the table is written.
     """
     named = data_sets.items() if isinstance(data_sets, Mapping) else enumerate(data_sets)
-    asked = dict(settings)  # all of them, before formulas take out theirs
+    every = dict(settings)  # before formulas take out theirs
     if isinstance(m1, str) and isinstance(m2, str):
         one, what = _by_formulas(m1, m2, settings), f"{m1} | {m2}"
     elif callable(m1) and callable(m2):
         one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
-    plan = {"models": what, "seed": seed, **{name: own for name, own in asked.items() if name not in MAY_CHANGE}}
-    target = asked.get("target_se")
+    _check_settings(settings, seed)
+    plan = {"models": what, "seed": seed, **{name: own for name, own in every.items() if name not in MAY_CHANGE}}
+    target = every.get("target_se")
     return table_of(named, one, plan, out, directory, seed, chosen(progress), client, target)
 
 
@@ -179,6 +185,14 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> Rows:
             if len(found := import_module("crossfade.app.effects").effects(result)) == 1:
                 row |= dict(zip(EFFECT, found[0][2:], strict=True))
     return [row | {"seconds": round(time.perf_counter() - began, 3)}]
+
+
+def _check_settings(settings: Mapping[str, Any], seed: int) -> None:
+    """What is wrong for all data sets alike is said once, and not in every row."""
+    if unknown := [name for name in settings if name not in OF_COMPARE]:
+        raise CrossfadeError(f"compare_many takes no {unknown[0]!r}: choose from {', '.join(OF_COMPARE)}")
+    check_common(seed, settings.get("log_prior_odds", 0.0), settings.get("n_chains"))
+    asked(settings.get("target_se"), settings.get("budget"))
 
 
 def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Compare:

@@ -106,6 +106,8 @@ def test_priors_stated_or_listed():
         result(about={"prior": "coefficients ~ N(0, 1)", "priors": {"x": "N(9, 9)"}})
     )
     assert "x ~ N(0, 2); z ~ N(1, 3)" in page(result(about={"priors": {"x": "N(0, 2)", "z": "N(1, 3)"}}))
+    both = {"priors": {"x": "N(0, 5)", "z": "N(1, 3)"}, "tempered_priors": {"x": ("N(0, 1)", "N(0, 5)")}}
+    assert "x ~ N(0, 1) in M1, N(0, 5) in M2; z ~ N(1, 3)" in page(result(about=both))
 
 
 def test_prior_odds_are_shown_and_used():

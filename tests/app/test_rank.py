@@ -18,9 +18,22 @@ def pima(tmp_path_factory):
 
 def test_all_subsets(pima, tmp_path):
     out = tmp_path / "ranking.json"
-    shown = run("rank", pima, "--all-subsets", "y ~ glu + bmi*age", "--family", "logistic", "--quiet", "--out", out)
+    shown = run(
+        "rank",
+        pima,
+        "--all-subsets",
+        "y ~ glu + bmi*age",
+        "--family",
+        "logistic",
+        "--quiet",
+        "--out",
+        out,
+        "--report",
+        tmp_path / "ranking.html",
+    )
     assert shown.exit_code == 0, shown.output
     text = words(shown.stdout)
+    assert "Stored in" in text and "The report is in" in text and (tmp_path / "ranking.html").stat().st_size > 10_000
     assert "TRUSTWORTHY: the best of 10 models has probability" in text
     assert "coefficients ~ N(0, sd 10)" in text and "pima.csv, 532 rows, logistic family" in text
     assert "bmi:age" in text and "log inclusion BF" in text
@@ -49,6 +62,7 @@ def test_formulas_and_orders_and_json(pima, tmp_path):
         (["y ~ glu", "y ~ sugar"], "there is no column 'sugar'"),
         (["y ~ glu", "y ~ bmi", "--model-prior", "flat"], "--model-prior flat: choose one of uniform, size"),
         (["y ~ glu", "y ~ bmi", "--out", "x.txt"], "ends in .json or .csv"),
+        (["y ~ glu", "y ~ bmi", "--report", "x.pdf"], "ends in .html"),
         (["y ~ glu", "y ~ bmi", "--design", "ring"], "--design ring: choose one of tree, star, chain"),
     ],
 )

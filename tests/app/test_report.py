@@ -229,7 +229,10 @@ def test_the_command_reports_what_was_stored(tmp_path):
     for stored_file in (run, ranking, table):
         done = CliRunner().invoke(app, ["report", str(stored_file)])
         assert done.exit_code == 0 and str(stored_file.with_suffix(".html")) in done.stdout.replace("\n", "")
-        said = json.loads(CliRunner().invoke(app, ["report", str(stored_file), "--json"]).stdout)
+        again = CliRunner().invoke(app, ["report", str(stored_file)])  # perhaps a better one, with a curve
+        assert again.exit_code == 2 and "is there already: name the page with --out" in " ".join(again.stderr.split())
+        named = ["--out", str(stored_file.with_suffix(".html")), "--json"]
+        said = json.loads(CliRunner().invoke(app, ["report", str(stored_file), *named]).stdout)
         assert said["kind"] == "report" and said["file"] == str(stored_file.with_suffix(".html"))
     page_of_table = Read(table.with_suffix(".html").read_text(encoding="utf-8"))
     assert "007-2" in page_of_table.words and "2.00 ± 0.10" in page_of_table.words and "nan" not in page_of_table.words

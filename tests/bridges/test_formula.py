@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crossfade.bridges.columns import powers_in
 from crossfade.bridges.design import designs
 from crossfade.bridges.formula import Prior, from_formulas, regressions, statement
 from crossfade.data import load
@@ -159,6 +160,21 @@ REFUSED = {
         ("y ~ x1 + x2", "y ~ x2 + x1", {}),
         r"both formulas have the same columns \(Intercept, x1, x2\)",
     ),
+    "random effects": (("y ~ x1", "y ~ x1 + (1|group)", {}), r"random effects are not for formulas"),
+    "power in brackets": (("y ~ x1", "y ~ I(x1^2)", {}), r"write I\(x\*\*2\) for the square of x"),
+    "several words misspelt": (
+        ("y ~ x1", "y ~ body mas", {"data": table().assign(**{"body mass": table()["x2"]})}),
+        r"did you mean 'body mass'\?; the columns are ",
+    ),
+    "dots misspelt": (
+        ("y ~ x1", "y ~ body.mas", {"data": table().assign(**{"body.mass": table()["x2"]})}),
+        r"there is no column .* \(did you mean 'body.mass'\?\)",
+    ),
+    "brackets in a name": (
+        ("y ~ x1", "y ~ x2 (z)", {"data": table().assign(**{"x2 (z)": table()["x2"]})}),
+        r"write 'x2 \(z\)' in backticks",
+    ),
+    "family in capitals": (("y ~ x1", "y ~ x2", {"family": "Logistic"}), r"\(Logistic is logistic here\)"),
     "square that is none": (("y ~ x1", "y ~ x1**2", {}), r"the square of x is written I\(x\*\*2\)"),
     "no columns": (("y ~ 0", "y ~ x1", {}), r"formula 1 has no column"),
     "empty table": (("y ~ x1", "y ~ x2", {"data": table().iloc[:0]}), r"the table has no rows"),
@@ -218,12 +234,12 @@ def test_factors_and_nearly_collinear_powers_are_not_refused():
         ("gaussian", Prior(precisions={"x1": -1.0}), r"prior precision of x1 is -1.0"),
         ("gaussian", Prior(noise_rate=float("nan")), r"prior noise_rate is nan"),
         ("gaussian", Prior(mean=float("inf")), r"prior mean is inf: it must be a finite number"),
-        ("gaussian", Prior(sd=3.0), r"gaussian family has no prior sd: leave it out"),
-        ("logistic", Prior(precision=2.0), r"logistic family has no prior precision: leave it out"),
+        ("gaussian", Prior(sd=3.0), r"gaussian family has no prior sd: give --prior-precision"),
+        ("logistic", Prior(precision=2.0), r"logistic family has no prior precision: give --prior-sd"),
         ("poisson", Prior(noise_shape=2.0), r"poisson family has no prior noise_shape: leave it out"),
         ("poisson", Prior(sd=0.0), r"prior sd is 0.0: it must be a positive number"),
         ("poisson", Prior(means={"x9": 1.0}), r"prior means name 'x9', which no formula has"),
-        ("gaussian", Prior(sds={"x1": 1.0}), r"gaussian family has no prior sds: leave it out"),
+        ("gaussian", Prior(sds={"x1": 1.0}), r"gaussian family has no prior sds: give --prior-precision"),
         ("logistic", Prior(sds={"x1": 0.0}), r"prior sd of x1 is 0.0: it must be a positive number"),
         ("logistic", Prior(sds={"x": 1.0}), r"prior sds name 'x', which no formula has"),
     ],
@@ -314,3 +330,24 @@ def test_counts_by_formula_have_the_right_log_joint(prior, sd):
     truth = poisson(rate).logpmf(data["count"]).sum() + norm(0, sd).logpdf(list(theta.values())).sum()
     with float64():
         assert float(m1.log_joint(theta)) == pytest.approx(truth, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("formula", "powers"),
+    [
+        ("y ~ x1 + x2^2", ["x2^2"]),
+        ("y ~ x1 + x2 ** 3", ["x2 ** 3"]),
+        ("y ~ `body mass`^2", ["`body mass`^2"]),
+        ("y ~ (x1 + x2)^2", []),
+        ("y ~ I(x1**2) + np.exp(x2**2)", []),
+        ("y ~ poly(x1, 2)", []),
+    ],
+)
+def test_powers_that_are_none_are_noted(formula, powers):
+    assert powers_in(formula) == powers
+
+
+def test_a_power_that_is_none_is_said_with_the_answer():
+    found = designs(table(), "y ~ x1", "y ~ x1 + x2^2", family="gaussian", scaling="standardise")
+    assert any("x2^2 in formula 2 means x2; the power is written I(x2**2)" in note for note in found[0].notes)
+    assert not designs(table(), "y ~ x1", "y ~ x1 + I(x2**2)", family="gaussian", scaling="standardise")[0].notes

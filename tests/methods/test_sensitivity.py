@@ -102,7 +102,8 @@ def test_one_model_of_two_forgotten_is_caught():
     _, exact = curve("shared, two priors")
     pair = crossed(**KINDS["known"])
     hidden = pair[0], Model({"c": pair[1].priors["c"]}, pair[1].log_likelihood)
-    half = prior_sensitivity(*hidden, result(exact[6], posterior(pair[0], 1), posterior(pair[1], 2)), "a")
+    without = {name: own for name, own in posterior(pair[1], 2).items() if name != "a"}
+    half = prior_sensitivity(*hidden, result(exact[6], posterior(pair[0], 1), without), "a")
     with pytest.raises(AssertionError, match="sigma"):
         assert_curve(half, exact)
 
@@ -225,6 +226,7 @@ def test_what_cannot_be_done_is_said():
     walk = Model({"mu": dist.GaussianRandomWalk(1.0, 3)}, lambda theta: 0.0)
     of_walk = of_gamma | {"m2": walk, "result": result(0.0, {}, {"mu": np.ones((4, 50, 3))})}
     for changes, message in (
+        ({"result": result(1.0, draws[1], draws[1])}, r"of another M1, with a parameter 'b' that this one lacks"),
         ({"name": "c"}, r"no parameter 'c': M1 has \['one', 'a'\]"),
         ({"m2": as_joint(m2)._replace(factors=None, model=None)},
          r"M2 is known by its log joint alone.*crossfade.Model, with from_numpyro"),

@@ -9,7 +9,7 @@ from linear_pairs import KINDS, crossed, log_bayes_factor, nested
 
 from crossfade import compare as module_or_function
 from crossfade.api import compare
-from crossfade.density.joint import as_joint
+from crossfade.density.joint import as_joint, nothing
 from crossfade.density.model import Model
 from crossfade.methods.table import METHODS, Method, moves_of
 from crossfade.sampling import anneal as loop
@@ -140,6 +140,12 @@ def line(y_name="x"):
 def test_bad_settings_are_refused(change, message):
     with pytest.raises(CrossfadeError, match=message):
         compare(*nested(**KINDS["scaled"]), **change)
+
+
+def test_a_model_without_parameters_is_for_the_default():
+    for pair in ((nothing(), line()), (line(), nothing())):
+        with pytest.raises(CrossfadeError, match=r"has no parameters.*leave method= out"):
+            compare(*pair, method="NETI-DIFF", n_iter=100)
 
 
 def test_a_kernel_needs_models_with_a_prior_per_parameter():

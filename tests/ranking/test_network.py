@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import pytest
 from assertions import assert_estimate
 from lines import DESIGNS, X, Y, _level, in_numpyro, posterior
@@ -109,6 +110,33 @@ def test_a_model_added_and_one_taken_away(found):
     assert more.without("curve").names == fewer.names
     with pytest.raises(CrossfadeError, match="a model 'line' already"):
         more.with_model("line", MODELS["line"])
+    # what was taken away does not come back, and its name is free
+    finer = more.without("curve").more(0.01, progress=False)
+    assert finer.names == fewer.names and sum(own.value for own in finer.probabilities.values()) == pytest.approx(1.0)
+    again = more.without("curve").with_model("curve", MODELS["curve"], progress=False)
+    np.testing.assert_array_equal(again.log_evidence, more.log_evidence)
+    weighed = more.with_prior({"line": 1.0, "level": 3.0}).more(0.01, progress=False)
+    assert dict(zip(weighed.names, weighed.prior, strict=True)) == {"line": 0.25, "level": 0.75, "curve": 0.0}
+
+
+@pytest.mark.slow
+def test_models_without_parameters_among_them():
+    def null(y):
+        numpyro.sample("y", dist.Normal(0.0, 1.0), obs=y)
+
+    def shifted(y):
+        numpyro.sample("y", dist.Normal(0.5, 1.0), obs=y)
+
+    y = np.array([0.3, -0.2, 0.9, 1.4])
+    found = rank({"null": (null, y), "shifted": (shifted, y)}, progress=False)
+    exact = float(np.sum(0.5 * y - 0.125))
+    assert found.log_bayes_factor("null", "shifted").value == pytest.approx(exact, abs=1e-9)
+
+    def free(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0.0, 1.0)), 1.0), obs=y)
+
+    two = rank({"shifted": (shifted, y), "free": (free, y)}, progress=False)
+    assert set(two.with_model("null", (null, y), progress=False).names) == {"null", "shifted", "free"}
 
 
 @pytest.mark.slow

@@ -75,7 +75,10 @@ def compare(
     sensitivity: Annotated[
         str | None, typer.Option(help="Also the answer as a curve of this parameter's prior scale.", metavar="NAME")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the run (or that curve) here.", metavar="FILE.png")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw that curve, the run, or (without chains) what differs.", metavar="FILE.png"),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="Also write one HTML page of it all here, the curve included.", metavar="FILE.html"),
@@ -127,8 +130,6 @@ def compare(
     check_file("--report", report, ".html")
     m1, m2, about = models_of(given)
     sensitivity = check_names(m1, m2, sharing(share), sensitivity)
-    if plot is not None and sensitivity is None:
-        given["route"] = "path"  # which is what is to be drawn
     if directory is not None:
         remember(directory, "compare", given)
         if plan:
@@ -160,7 +161,8 @@ def compare(
         answer(result, stored)
     curve = _curve(m1, m2, result, sensitivity, plot) if sensitivity is not None and usable else None
     if curve is None and plot is not None and usable:
-        result.plot("integrand", plot)
+        # the run along tau, where there was one
+        result.plot("integrand" if result.legs else "differs", plot)
     if report is not None and usable:
         result.report(report, sensitivity=curve)
     if as_json:

@@ -12,6 +12,7 @@ import numpy as np
 
 from crossfade import __version__
 from crossfade.app.effects import effects
+from crossfade.app.page import priors_line
 from crossfade.app.words import SCALE, favoured, strength
 from crossfade.types import DO_NOT_USE, Estimate, Result
 
@@ -55,7 +56,7 @@ def comparison(result: Result) -> dict[str, Any]:
         "models": {which: about.get(which, which) for which in ("M1", "M2")},
         "data": about.get("data"),
         "scale": about.get("scale"),
-        "priors": about.get("prior") or "; ".join(f"{name} ~ {own}" for name, own in about.get("priors", {}).items()),
+        "priors": priors_line(about),
         "notes": list(about.get("notes", ())),
         "parameters": {
             "shared": sharing.shared,

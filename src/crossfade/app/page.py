@@ -96,8 +96,14 @@ def _models(result: Result) -> Iterator[tuple[str, str]]:
         yield "priors differ", f"of {', '.join(sharing.tempered)}, which both models have"
     yield from _told(about, "data", "scale")
     yield from _list("note", about.get("notes", ()))
-    if priors := about.get("prior") or "; ".join(f"{k} ~ {v}" for k, v in about.get("priors", {}).items()):
-        yield "priors", str(priors)
+    if priors := priors_line(about):
+        yield "priors", priors
+
+
+def priors_line(about: dict[str, Any]) -> str:
+    """All priors in one line; of a parameter with two of them, both."""
+    twice = {k: f"{first} in M1, {second} in M2" for k, (first, second) in about.get("tempered_priors", {}).items()}
+    return str(about.get("prior") or "; ".join(f"{k} ~ {twice.get(k, v)}" for k, v in about.get("priors", {}).items()))
 
 
 def _told(about: dict[str, Any], *labels: str) -> Iterator[tuple[str, str]]:

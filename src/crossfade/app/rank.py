@@ -33,7 +33,7 @@ from crossfade.app.options import (
 from crossfade.app.output import NO_ANSWER
 from crossfade.app.request import check_file, check_numbers
 from crossfade.app.runs import check_plan, planned, remember
-from crossfade.app.terminal import show
+from crossfade.app.terminal import console, show
 from crossfade.types import DO_NOT_USE, CrossfadeError
 
 MODEL_PRIORS = ("uniform", "size")
@@ -70,6 +70,9 @@ def rank(
     scheduler: Scheduler = None,
     scheduler_file: SchedulerFile = None,
     out: Annotated[Path | None, typer.Option(help="Store the ranking here: .json, or its table as .csv.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write one HTML page of it all here.", metavar="FILE.html")
+    ] = None,
     top: Annotated[int, typer.Option(help="Models on the page.")] = 15,
     as_json: Json = False,
     sep: Sep = None,
@@ -91,6 +94,7 @@ def rank(
 
     check_numbers(given)
     check_file("--out", out, ".json", ".csv")
+    check_file("--report", report, ".html")
     for option, value, known in (("design", design, DESIGNS), ("model-prior", model_prior, MODEL_PRIORS)):
         if value not in known:
             raise CrossfadeError(f"--{option} {value}: choose one of {', '.join(known)}")
@@ -107,9 +111,15 @@ def rank(
         found.table.to_csv(out)
     elif out is not None:
         rankings.save(found, out)
+    if report is not None:
+        found.report(report)
     if as_json:
-        print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out))
+        more = {} if report is None else {"report": str(report)}
+        print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out), **more)
     else:
         show(*rankings.of_ranking(found, top))
+        written = [("Stored", out), ("The report is", report)]
+        for said in [f"{what} in {path}." for what, path in written if path is not None]:
+            console().print(said)
     if found.verdict == DO_NOT_USE:
         raise typer.Exit(NO_ANSWER)

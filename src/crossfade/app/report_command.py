@@ -23,8 +23,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one HTML page of a stored run: answer, verdict, priors, pictures, methods, sources."""
+    if out is None and (out := run.with_suffix(".html")).exists():
+        raise CrossfadeError(f"{out} is there already: name the page with --out (a name of yours is written over)")
     found = _loaded(run)
-    out = run.with_suffix(".html") if out is None else out
     found.report(out)
     verdict = getattr(found, "verdict", None)
     if as_json:

@@ -57,7 +57,10 @@ def load(path: str | Path) -> Result:
         raise CrossfadeError(f"there is no file {path}: give a run that was stored with --out")
     with path.open("rb") as file:
         if file.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
-            raise CrossfadeError(f"{path} is not a crossfade run (not a netCDF-4 file): give one stored with --out")
+            hint = f"; a ranking is shown by crossfade report {path}" if path.suffix == ".json" else ""
+            raise CrossfadeError(
+                f"{path} is not a crossfade run (not a netCDF-4 file): give one stored with --out{hint}"
+            )
     try:
         with xarray.open_datatree(path, engine="h5netcdf", phony_dims="access") as tree:
             if tree.attrs.get("kind") != KIND:

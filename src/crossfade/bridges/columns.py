@@ -49,6 +49,24 @@ def named_in(formula: str, columns: Iterable[Any]) -> list[str]:
     return [str(name) for name in dict.fromkeys(columns) if str(name) in names]
 
 
+def hint_of(formula: str, columns: Iterable[Any]) -> str:
+    """What may have been meant by a name of several words in a formula that is no column."""
+    names = list(map(str, columns))
+    if odd := [own for own in names if own in formula and not (own.isidentifier() or SEVERAL_WORDS.fullmatch(own))]:
+        return f" (write {odd[0]!r} in backticks: `{odd[0]}`)"
+    words = [word for part in SET_APART.split(formula)[::2] for word in SEVERAL_WORDS.findall(part)]
+    close = [near[0] for word in words if word not in names and (near := get_close_matches(word, names, n=1))]
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def powers_in(formula: str) -> list[str]:
+    """Terms such as x^2, which mean x in a formula; not those of functions, I(x^2), or of several terms, (a + b)^2."""
+    inside = re.compile(r"\w\([^()]*\)")
+    while inside.search(formula):
+        formula = inside.sub("f", formula)
+    return [own.group() for own in re.finditer(r"(?:`[^`]+`|(?<![\w.)])[^\W\d]\w*)\s*(?:\^|\*\*)\s*\d+", formula)]
+
+
 def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterable[str], used: list[str]) -> None:
     """Every column that a formula names is there, once."""
     columns = list(map(str, table.columns))
@@ -57,11 +75,8 @@ def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterab
     for name in sorted(wanted):
         if name in columns or name in begins:
             continue
-        hint = ""
-        odd = [own for own in columns if not (own.isidentifier() or SEVERAL_WORDS.fullmatch(own))]
-        if odd := [own for own in odd if any(own in text for text in formulas)]:
-            hint = f" (write {odd[0]!r} in backticks: `{odd[0]}`)"
-        elif close := get_close_matches(name, columns, n=1):
+        hint = next(filter(None, (hint_of(text, columns) for text in formulas)), "")
+        if not hint and (close := get_close_matches(name, columns, n=1)):
             hint = f" (did you mean {close[0]!r}?)"
         raise CrossfadeError(f"there is no column {name!r} in the table: its columns are {', '.join(columns)}{hint}")
     for name in used:
@@ -105,6 +120,7 @@ def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> 
     if not said:
         return table, []
     rows = f"{gaps.sum()} of {len(table)} rows"
+    are = "is" if gaps.sum() == 1 else "are"
     if not drop_missing:
         raise CrossfadeError(
             f"values are missing in {rows}: {said}. Leave these rows out for all models alike with --drop-missing (in "
@@ -115,7 +131,7 @@ def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> 
             f"every row has a missing value in one of the columns: {said}; fill them, or leave a column out of the "
             "formulas"
         )
-    note = f"{rows} are left out, of every model, because values are missing: {said}"
+    note = f"{rows} {are} left out, of every model, because values are missing: {said}"
     return table[~gaps].reset_index(drop=True).infer_objects(), [note]
 
 

@@ -13,9 +13,11 @@ from crossfade.bridges.columns import (
     check_names,
     counted,
     gaps_in,
+    hint_of,
     in_backticks,
     in_numbers,
     named_in,
+    powers_in,
     seen,
     whole_rows,
 )
@@ -85,19 +87,22 @@ class Prepared(NamedTuple):
 def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing: bool) -> Prepared:
     """The table that formulas with one response are about, or why there is none."""
     if family not in FAMILIES:
-        hint = " (R's binomial is logistic here)" if family == "binomial" else ""
+        names = {"binomial": "logistic", "normal": "gaussian"} | {own: own for own in FAMILIES}
+        known = names.get(family.casefold())
+        hint = f" ({family} is {known} here)" if known else ""
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}{hint}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
     labels = [f"formula {k + 1}" for k in range(len(formulas))] if len(formulas) > 1 else ["the formula"]
     texts = {which: in_backticks(text, table.columns) for which, text in zip(labels, formulas, strict=True)}
-    parsed = {which: _parse(text, which) for which, text in texts.items()}
+    parsed = {which: _parse(text, which, table) for which, text in texts.items()}
     response, *others = (str(formula.lhs) for formula in parsed.values())
     for other in others:
         if response != other:
             raise CrossfadeError(
                 f"the formulas have different responses, {response!r} and {other!r}: a Bayes factor compares two "
                 "explanations of the same data, so give all formulas one response"
+                + next(filter(None, (hint_of(text, table.columns) for text in texts.values())), "")
             )
     used_by = {which: named_in(text, table.columns) for which, text in texts.items()}
     used = list(dict.fromkeys(name for own in used_by.values() for name in own))
@@ -108,6 +113,10 @@ def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing:
     if (name := response.strip("`")) in table.columns:  # an expression such as log(y) is looked at later
         table, coding = in_numbers(table, name, family)
         notes += coding
+    for which, text in texts.items():
+        for own in powers_in(text):
+            power = own.replace("^", "**")
+            notes.append(f"{own} in {which} means {re.split(r' *[*^]', own)[0]}; the power is written I({power})")
     return Prepared(table, parsed, used_by, response, notes)
 
 
@@ -153,7 +162,7 @@ def designs(
     return found
 
 
-def _parse(formula: str, which: str) -> Any:
+def _parse(formula: str, which: str, table: pandas.DataFrame) -> Any:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
@@ -164,7 +173,13 @@ def _parse(formula: str, which: str) -> Any:
         reason = str(error).splitlines()[0].rstrip(".")
         if "`.` operator" in reason:
             reason = "a dot does not stand for all columns here; name them"
-        raise CrossfadeError(f"{which}, {formula!r}, cannot be read ({reason}): write it like 'y ~ x1 + x2'") from None
+        if "|" in formula:
+            reason = "random effects are not for formulas; write such a model in NumPyro or PyMC"
+        write = hint_of(formula, table.columns) or "write it like 'y ~ x1 + x2'"
+        there = ", ".join(map(str, table.columns))
+        raise CrossfadeError(
+            f"{which}, {formula!r}, cannot be read ({reason}): {write.strip(' ()')}; the columns are {there}"
+        ) from None
     if not hasattr(parsed, "lhs"):
         raise CrossfadeError(f"{which}, {formula!r}, has no response: write it like 'y ~ x1 + x2'")
     if len(list(parsed.lhs)) != 1:
@@ -198,9 +213,12 @@ def _matrices(
             matrices = formula.get_model_matrix(table, context={}, na_action="ignore")
     except Exception as error:  # formulas hold arbitrary expressions, which raise arbitrary errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if missing := re.search(r"name '(.+)' is not defined", reason):
+        if missing := re.search(r"(?:name '|`)([^'`]+)[`'] is not (?:defined|present)", reason):
             there = ", ".join(map(str, table.columns))
-            reason += f"; there is no column or function {missing[1]!r}, the columns are {there}"
+            hint = hint_of(str(formula), table.columns)
+            reason = f"there is no column or function {missing[1]!r}; the columns are {there}{hint}"
+        if "'xor'" in reason:
+            reason = "^ is no power within I(...); write I(x**2) for the square of x"
         raise CrossfadeError(f"{which} cannot be evaluated on this table: {reason}") from None
     lhs, rhs = matrices.lhs, matrices.rhs
     names = tuple(map(str, rhs.columns))

@@ -135,7 +135,9 @@ def coefficients_of(name: str, names: Iterable[str]) -> list[str]:
 def _check(prior: Prior, family: str) -> None:
     for field in ("sd", "sds") if family == "gaussian" else ("precision", "precisions", "noise_shape", "noise_rate"):
         if getattr(prior, field) != getattr(Prior(), field):
-            raise CrossfadeError(f"the {family} family has no prior {field}: leave it out")
+            other = {"sd": "precision", "precision": "sd"}.get(field.removesuffix("s"))
+            instead = f"give --prior-{other} (in Python: Prior({other}=...)) instead" if other else "leave it out"
+            raise CrossfadeError(f"the {family} family has no prior {field}: {instead}")
     positive = {field: getattr(prior, field) for field in ("precision", "noise_shape", "noise_rate", "sd")}
     for field in ("precision", "sd"):
         positive |= {f"{field} of {name}": value for name, value in getattr(prior, f"{field}s").items()}

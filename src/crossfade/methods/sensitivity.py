@@ -94,6 +94,12 @@ def prior_sensitivity(
     known = result.about.get("responses")
     if known and any(own not in ("", known) for own in (digest(opened(m, "").data) for m in (m1, m2))):
         raise CrossfadeError("the models are of other data than the result: give those that were compared")
+    for which, model, draws in zip(("M1", "M2"), (m1, m2), result.draws, strict=True):
+        if strange := [own for own in draws if own not in opened(model, which).names]:
+            raise CrossfadeError(
+                f"the result is of another {which}, with a parameter {strange[0]!r} that this one lacks: give the "
+                "models that were compared"
+            )
     values = _factors(factors, exact=prior is not None)
     changes = {k: _changes(model, k, result, name, values, prior) for k, model in _models_with(m1, m2, name).items()}
     tails, estimates, scales = np.full((2, len(values)), -np.inf), [], []

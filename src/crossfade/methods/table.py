@@ -74,6 +74,12 @@ def by_table(
     and 20 % at every rung of K x draws.
     """
     row, name = row_of(method)
+    for which, joint in (("M1", j1), ("M2", j2)):
+        if not joint.places:
+            raise CrossfadeError(
+                f"{which} has no parameters, along which the methods of the table could travel: leave method= out, the "
+                "default takes such models"
+            )
     n_iter, n_chains = n_iter or N_ITER, n_chains or N_CHAINS
     _check(row, n_iter, n_chains)
     sharing = named_sharing(j1, j2, share)

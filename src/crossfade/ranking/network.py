@@ -78,6 +78,19 @@ class Network(NamedTuple):
         """Of models with draws, in an order that does not depend on how they were given."""
         return sorted(self.draws)
 
+    def without(self, name: str) -> Network:
+        """Of the other models: whoever goes on with it does not meet this one again."""
+
+        def rest(own: Mapping[str, Any]) -> dict[str, Any]:
+            return {other: value for other, value in own.items() if other != name}
+
+        old = self.settings
+        prior = rest(old.prior) if isinstance(old.prior, Mapping) else old.prior
+        settings = old._replace(prior=prior, reference=None if old.reference == name else old.reference)
+        edges = {pair: edge for pair, edge in self.edges.items() if name not in pair}
+        parts = rest(self.models), rest(self.draws), rest(self.missing)
+        return Network(*parts, settings, rest(self.terms), self.said, edges)
+
 
 def sampled(
     network: Network,

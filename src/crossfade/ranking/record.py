@@ -122,7 +122,8 @@ class Ranking(NamedTuple):
         """The same evidences under other probabilities of the models."""
         weights = prior_of(prior, self.names, self.terms)
         order = _order(self.names, self.log_evidence + np.log(np.maximum(weights, 1e-300)))
-        return self._replace(prior=weights).taken(order)
+        network = self.network and self.network._replace(settings=self.network.settings._replace(prior=prior))
+        return self._replace(prior=weights, network=network).taken(order)
 
     def taken(self, order: np.ndarray) -> Ranking:
         """Some of the models, in this order."""
@@ -138,12 +139,14 @@ class Ranking(NamedTuple):
 
     def without(self, name: str) -> Ranking:
         """The ranking of the others."""
+        network = self.network and self.network.without(name)
         if name in self.missing:
-            return self._replace(missing={other: why for other, why in self.missing.items() if other != name})
+            missing = {other: why for other, why in self.missing.items() if other != name}
+            return self._replace(missing=missing, network=network)
         out = self.where(name)
         if len(self.names) == 1:
             raise CrossfadeError(f"{name!r} is the only model left: a ranking needs one")
-        return self.taken(np.delete(np.arange(len(self.names)), out))
+        return self._replace(network=network).taken(np.delete(np.arange(len(self.names)), out))
 
     # Tables -----------------------------------------------------------------------------------------------------
 

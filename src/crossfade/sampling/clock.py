@@ -41,8 +41,8 @@ def side_by_side(tasks: list[Callable[[], T]]) -> list[T]:
 
     Where one fails, or somebody presses Ctrl-C, the others stop at their next look at the clock.
     """
-    if len(tasks) == 1:
-        return [tasks[0]()]
+    if len(tasks) <= 1:
+        return [task() for task in tasks]
     halted = Event()
     token = _halted.set(halted)
     try:
