@@ -351,3 +351,11 @@ def test_a_power_that_is_none_is_said_with_the_answer():
     found = designs(table(), "y ~ x1", "y ~ x1 + x2^2", family="gaussian", scaling="standardise")
     assert any("x2^2 in formula 2 means x2; the power is written I(x2**2)" in note for note in found[0].notes)
     assert not designs(table(), "y ~ x1", "y ~ x1 + I(x2**2)", family="gaussian", scaling="standardise")[0].notes
+
+
+def test_the_prior_of_a_difference_between_groups_is_said():
+    note = "levels of a factor are standardised too: a difference from the first level has a prior 1.9 times as wide"
+    two = table(12).assign(group=["a", "b"] * 6)
+    said = designs(two, "y ~ x1", "y ~ x1 + group", family="gaussian", scaling="standardise")
+    assert note in said[0].notes  # 1/sd of six and six, with n - 1
+    assert not designs(two, "y ~ x1", "y ~ x1 + group", family="gaussian", scaling="raw")[0].notes

@@ -88,8 +88,8 @@ def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing:
     """The table that formulas with one response are about, or why there is none."""
     if family not in FAMILIES:
         names = {"binomial": "logistic", "normal": "gaussian"} | {own: own for own in FAMILIES}
-        known = names.get(family.casefold())
-        hint = f" ({family} is {known} here)" if known else ""
+        known, whose = names.get(family.casefold()), "R's " * (family == "binomial")
+        hint = f" ({whose}{family} is {known} here)" if known else ""
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}{hint}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
@@ -159,7 +159,21 @@ def designs(
         needed = tuple(name for name in used_by[which] if name != response.strip("`"))
         recipe = Recipe(spec, *_units(own, names, scaling, centred), units, needed)
         found.append(Design(y, (own - recipe.mean) / recipe.sd, names, said, terms, recipe, tuple(notes)))
+    if scaling == "standardise" and (note := _of_levels(found)):
+        found = [own._replace(notes=(*own.notes, note)) for own in found]
     return found
+
+
+def _of_levels(found: list[Design]) -> str:
+    """What standardising means for the prior of a difference between two groups."""
+    times = [1 / sd for own in found for sd in own.levels.values()]
+    if not times:
+        return ""
+    low, high = f"{min(times):.2g}", f"{max(times):.2g}"
+    wide = low if low == high else f"{low} to {high}"
+    return (
+        f"levels of a factor are standardised too: a difference from the first level has a prior {wide} times as wide"
+    )
 
 
 def _parse(formula: str, which: str, table: pandas.DataFrame) -> Any:
