@@ -272,3 +272,8 @@ def test_an_answer_from_draws_near_even_odds_comes_with_other_widths():
     assert "widths" not in with_widths(result(2.4, *draws)._replace(sharing=differs), *joints).about
     assert "widths" not in with_widths(near._replace(verdict="do not use"), *joints).about
     assert "widths" not in with_widths(near._replace(about={**near.about, "evidence": True}), *joints).about
+
+
+def test_a_curve_prints_as_a_table():
+    text = str(curve("shared, two priors")[0])
+    assert "prior" in text and "Sensitivity(" not in text and len(text.splitlines()) > 10

@@ -67,8 +67,10 @@ def _models(ranking: Ranking, shown: int) -> Section:
 
 
 def _short(own: Estimate) -> str:
-    """Three digits behind the point, and the error where it shows in them."""
-    return f"{own.value:.3f} ± {own.error:.3f}" if own.error >= 5e-4 else f"{own.value:.3f}"
+    """Three digits behind the point, or as many as the error has; an exact number has none."""
+    if own.error < 1e-6:
+        return f"{own.value:.3f}"
+    return f"{own.value:.3f} ± {own.error:.3f}" if own.error >= 5e-4 else with_error(own)
 
 
 def chance(own: Estimate) -> str:

@@ -54,10 +54,14 @@ def load(path: str | Path) -> Result:
 
     path = Path(path)
     if not path.is_file():
-        raise CrossfadeError(f"there is no file {path}: give a run that was stored with --out")
+        raise CrossfadeError(f"there is no file {path}: give a run that was stored with --out or result.save")
     with path.open("rb") as file:
         if file.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
-            hint = f"; a ranking is shown by crossfade report {path}" if path.suffix == ".json" else ""
+            hint = (
+                f"; a ranking is read by load_ranking and shown by crossfade report {path}"
+                if path.suffix == ".json"
+                else ""
+            )
             raise CrossfadeError(
                 f"{path} is not a crossfade run (not a netCDF-4 file): give one stored with --out{hint}"
             )

@@ -63,6 +63,10 @@ class Sensitivity(NamedTuple):
             for factor, words, estimate, k, fine in zip(*columns, strict=True)
         ]
 
+    def __str__(self) -> str:
+        """The curve as a table, as the command line prints it."""
+        return import_module("crossfade.app.terminal").plain(*import_module("crossfade.app.page").of_sensitivity(self))
+
     def plot(self, path: str | Path | None = None) -> Any:
         """The curve with its 95 % band, as matplotlib's Figure; also written to the path if there is one."""
         return import_module("crossfade.app.plots").of_curve(self, "sensitivity", path)

@@ -101,7 +101,8 @@ def _arrays(joint: Joint, draws: Any, which: str) -> dict[str, np.ndarray]:
         posterior = {str(name): posterior[name].transpose("chain", "draw", ...).values for name in posterior.data_vars}
     if not isinstance(posterior, Mapping):
         raise CrossfadeError(
-            f"the draws for {which} are a {type(draws).__name__}: bring a posterior or a dict of arrays"
+            f"the draws for {which} are a {type(draws).__name__}: bring a posterior or a dict of arrays (of "
+            "NumPyro's MCMC: mcmc.get_samples(group_by_chain=True))"
         )
     found: dict[str, np.ndarray] = {}
     for name, (shape, _) in joint.places.items():
