@@ -10,7 +10,7 @@ import numpy as np
 from crossfade.types import Trace
 
 REMEMBERED = 256  # results, by what the draws are
-TAILS = (0.05, 0.95)
+TAILS = ((0.05, 0.95), (0.01, 0.99))
 RANKED = 200  # up to so many coordinates are looked at by ranks; of more, those that look worst without ranks
 
 
@@ -68,15 +68,16 @@ def _mixing(draws: np.ndarray) -> Mixing:
 
 
 def tail_effective(draws: np.ndarray) -> float:
-    """The fewest effective draws of whether a coordinate is below its quantile of 5 %, or above that of 95 %.
+    """The fewest effective draws of whether a coordinate is beyond its quantile of 5 % or 95 %, or of 1 % or 99 %.
 
-    A region at the edge that chains seldom enter and seldom leave shows here long before it shows in R-hat.
+    A region at the edge that chains seldom enter and seldom leave shows here long before it shows in R-hat; a small one
+    in the outer quantiles alone.
     """
     from arviz_stats.base import array_stats
 
     looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]
-    found = array_stats.ess(np.moveaxis(draws[:, :, looked_at], 2, 0).copy(), method="tail", prob=TAILS)
-    return float(np.min(found, initial=np.inf))
+    chosen = np.moveaxis(draws[:, :, looked_at], 2, 0).copy()
+    return min(float(np.min(array_stats.ess(chosen, method="tail", prob=p), initial=np.inf)) for p in TAILS)
 
 
 def mixing_at(trace: Trace, tau: float) -> Mixing:
