@@ -87,6 +87,7 @@ def test_nobodys_precision_is_changed():
     assert result.legs[0].forward.log_ratio.dtype == np.float64
 
 
+@pytest.mark.slow
 def test_prior_odds_give_posterior_odds():
     pair = nested(**KINDS["scaled"])
     result = compare(*pair, method="NETI-DIFF", n_iter=500, n_chains=4, log_prior_odds=np.log(3))

@@ -44,7 +44,7 @@ def compiled():
     logger.setLevel(level)
 
 
-@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("ahead", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_what_was_compiled_ahead_is_not_compiled_again(ahead, compiled):
     joints = [model(1.3 if ahead else 1.4), model(1.5 if ahead else 1.6)]  # other numbers are other programs
     if ahead:

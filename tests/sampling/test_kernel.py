@@ -152,6 +152,7 @@ def test_whitened_steps_of_metropolis_and_hmc_leave_q_tau_alone():
         assert worst_z(*moved(pair, kernel, 0.3, 100 + 10 * i)) < 4.5
 
 
+@pytest.mark.slow
 def test_a_conditional_given_as_a_distribution_is_a_block():
     pair = nested(**KINDS["known"])
 
