@@ -103,6 +103,7 @@ def test_a_second_data_set_compiles_nothing():
     assert count == 1
 
 
+@pytest.mark.slow
 def test_comparisons_of_new_functions_with_new_data_share_their_programs():
     """As in a loop over genes: functions are written anew every time, with the data inside."""
 

@@ -71,6 +71,7 @@ def bad(checkup: Checkup) -> dict[str, str]:
     return {found.name: found.message for found in checkup.findings if not found.ok}
 
 
+@pytest.mark.slow
 def test_a_healthy_pair_passes_everything(capsys):
     said = []
     z = rng(46).normal(size=N)

@@ -20,7 +20,7 @@ from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic, mixed
 
-LONG_TO_COMPILE = ("one_parameter", "positive", "correlation", "simplex", "ordered")
+LONG_TO_COMPILE = ("noise", "one_parameter", "positive", "correlation", "simplex", "ordered")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def few_rungs(name):
     return row if row.n_rungs is None else row._replace(n_rungs=12)
 
 
-SLOW = ("CTI", "CTI-DIFF", "stepping-stone", "BAR")  # rows that differ from a fast one in their estimator alone
+SLOW = ("CTI", "CTI-DIFF", "stepping-stone", "BAR", "TI-standard")  # differ in estimator or ladder alone
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,7 @@ def test_prior_odds_give_posterior_odds():
     assert result.probability == pytest.approx(1 / (1 + np.exp(-result.log_posterior_odds)))
 
 
+@pytest.mark.slow
 def test_a_row_of_ones_own():
     row = Method(False, lambda n: power(n, 3), 10, "bar")
     result = compare(*nested(**KINDS["scaled"]), method=row, n_iter=1000, n_chains=4)

@@ -54,6 +54,7 @@ def test_a_holder_goes_on_touching_its_lease(tmp_path):
             assert other.state("M1") == "taken"
 
 
+@pytest.mark.slow
 def test_work_and_the_answer(tmp_path):
     load("radiata").to_csv(tmp_path / "radiata.csv", index=False)
     asked = ("compare", tmp_path / "radiata.csv", "y ~ x", "y ~ z", "--route", "path", "--n-chains", 8, "--quiet")

@@ -33,7 +33,7 @@ def hmc_world():
     "world, schedule",
     [
         pytest.param(gibbs_world, Schedule(1, 0, 20), marks=pytest.mark.slow),
-        (gibbs_world, Schedule(6, 3, 20)),
+        pytest.param(gibbs_world, Schedule(6, 3, 20), marks=pytest.mark.slow),
         pytest.param(hmc_world, Schedule(6, 3, 20), marks=pytest.mark.slow),
     ],
 )

@@ -79,7 +79,8 @@ def truth():
     return float(logsumexp(np.array(parts) + np.log(np.diff(edges) / 35)) - log_rate_out(COUNTS))
 
 
-@pytest.mark.parametrize("named", [["switch"], pytest.param([], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [["switch"], []])
 def test_a_change_point_named_or_recognised(named):
     result = compare(constant(), changing(), discontinuous=named, target_se=0.03)
     assert result.verdict == "trustworthy", result.reasons
