@@ -44,11 +44,10 @@ def mixing(draws: np.ndarray) -> Mixing:
 
 
 def _mixing(draws: np.ndarray) -> Mixing:
-    size = draws.shape[2]
     if len(draws) == 1:  # a chain alone is held against itself: its two halves
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
-    looked_at = np.argsort(plain_r_hat(draws))[-RANKED:] if size > RANKED else np.arange(size)
+    looked_at = _looked_at(draws)
     from arviz_stats.base import array_stats  # slow to import
 
     chosen = np.moveaxis(draws[:, :, looked_at], 2, 0).copy()
@@ -67,6 +66,12 @@ def _mixing(draws: np.ndarray) -> Mixing:
     )
 
 
+def _looked_at(draws: np.ndarray) -> np.ndarray:
+    """The coordinates that ranks are taken of: all, or those that look worst without."""
+    size = draws.shape[2]
+    return np.argsort(plain_r_hat(draws))[-RANKED:] if size > RANKED else np.arange(size)
+
+
 def tail_effective(draws: np.ndarray) -> float:
     """The fewest effective draws of whether a coordinate is beyond its quantile of 5 % or 95 %, or of 1 % or 99 %.
 
@@ -75,8 +80,7 @@ def tail_effective(draws: np.ndarray) -> float:
     """
     from arviz_stats.base import array_stats
 
-    looked_at = np.argsort(plain_r_hat(draws))[-RANKED:]
-    chosen = np.moveaxis(draws[:, :, looked_at], 2, 0).copy()
+    chosen = np.moveaxis(draws[:, :, _looked_at(draws)], 2, 0).copy()
     return min(float(np.min(array_stats.ess(chosen, method="tail", prob=p), initial=np.inf)) for p in TAILS)
 
 

@@ -118,8 +118,9 @@ def rank(
         print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out), **more)
     else:
         show(*rankings.of_ranking(found, top))
-        written = [("Stored", out), ("The report is", report)]
-        for said in [f"{what} in {path}." for what, path in written if path is not None]:
-            console().print(said)
+        if out is not None:
+            console().print(f"Stored in {out}.")
+        if report is not None:
+            console().print(f"The report is in {report}.")
     if found.verdict == DO_NOT_USE:
         raise typer.Exit(NO_ANSWER)

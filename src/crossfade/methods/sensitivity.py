@@ -95,11 +95,12 @@ def prior_sensitivity(
     """
     if not np.isfinite(result.log_bayes_factor.value):
         raise CrossfadeError("the result has no finite log Bayes factor to start from: compare the models first")
+    m1, m2 = opened(m1, "M1"), opened(m2, "M2")
     known = result.about.get("responses")
-    if known and any(own not in ("", known) for own in (digest(opened(m, "").data) for m in (m1, m2))):
+    if known and any(own not in ("", known) for own in (digest(m.data) for m in (m1, m2))):
         raise CrossfadeError("the models are of other data than the result: give those that were compared")
     for which, model, draws in zip(("M1", "M2"), (m1, m2), result.draws, strict=True):
-        if strange := [own for own in draws if own not in opened(model, which).names]:
+        if strange := [own for own in draws if own not in model.names]:
             raise CrossfadeError(
                 f"the result is of another {which}, with a parameter {strange[0]!r} that this one lacks: give the "
                 "models that were compared"
