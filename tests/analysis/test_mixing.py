@@ -2,21 +2,10 @@
 
 import numpy as np
 from assertions import rng
+from sides import draws_with_a_side
 
 from crossfade.analysis.judge import EFFECTIVE
 from crossfade.analysis.mixing import mixing, tail_effective
-
-
-def draws_with_a_side(stay, n_draws=100, share=0.06):
-    """32 chains of a standard normal with a side that holds `share` of the mass and is left after `stay` draws."""
-    random = rng(3)
-    inside = random.uniform(size=32) < share
-    leave, enter = 1 / stay, share / (1 - share) / stay
-    found = np.empty((32, n_draws))
-    for k in range(n_draws):
-        found[:, k] = np.where(inside, 4.0, 0.0) + random.normal(size=32)
-        inside ^= random.uniform(size=32) < np.where(inside, leave, enter)
-    return found[:, :, None]
 
 
 def test_independent_draws_have_as_many_at_the_edges():
