@@ -45,13 +45,14 @@ def test_error_bars_over_a_hundred_seeds(name):
 
 
 @pytest.mark.slow
-def test_trusted_answers_of_traps_are_right():
+@pytest.mark.parametrize("seeds", [range(0, 10), range(10, 20)], ids=["seeds-0-9", "seeds-10-19"])
+def test_trusted_answers_of_traps_are_right(seeds):
     trusted, wrong, lines = 0, 0, []
     for name, make in TRAPS.items():
         trap = make()
         words = {"trustworthy": 0, "weak": 0, "do not use": 0}
         off = 0
-        for seed in range(20):
+        for seed in seeds:
             draws = trap.draws(seed) if trap.draws else None
             result = compare(trap.m1, trap.m2, seed=seed, draws=draws, budget=60)
             words[result.verdict] += 1
@@ -60,5 +61,5 @@ def test_trusted_answers_of_traps_are_right():
         trusted, wrong = trusted + words["trustworthy"], wrong + off
         lines.append(f"{name:16s} {words}  trusted and off by more than 4 errors: {off}")
     print("\n".join([*lines, f"{wrong} of {trusted} trusted answers wrong"]))
-    assert trusted > 60  # a verdict that trusts nothing would pass
+    assert trusted > 30  # a verdict that trusts nothing would pass
     assert wrong <= 0.01 * trusted
