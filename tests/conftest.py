@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import count
 
 import pytest
@@ -11,6 +13,12 @@ from crossfade.density.programs import let_go
 
 EVERY = 5  # tests: counting takes some milliseconds
 number = count(1)
+
+
+def pytest_configure(config):
+    # The first import of a day of arviz, which PyMC imports, moves a file into place: two workers at once trip over it.
+    if config.getoption("numprocesses", None):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", "import arviz"], check=True)
 
 
 @pytest.fixture(autouse=True)
