@@ -94,7 +94,7 @@ def test_doctor_and_demo(table, tmp_path):
     rows.assign(x=rows["x"].mask(rows.index == 3)).to_csv(gap := tmp_path / "gap.csv", index=False)
     shown = run("doctor", gap, "y ~ x", "y ~ z", "--drop-missing", "--json")
     found = strict(shown.stdout)
-    assert "1 of 42 rows are left out" in found["notes"][0]
+    assert "1 of 42 rows is left out" in found["notes"][0]
     assert shown.exit_code == 0 and found["ok"] and set(found) - EVERY < documented("checkup")
     shown = run("demo", "--json")
     found = strict(shown.stdout)
