@@ -104,7 +104,12 @@ def gathered(into: Path, others: Iterable[Path], warn: Warn) -> int:
         if there is None:
             raise CrossfadeError(f"{other} holds no run: it has no {PLAN}")
         if plan is None:
-            into.mkdir(parents=True, exist_ok=True)
+            try:
+                into.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise CrossfadeError(
+                    f"{into} cannot be made ({error.strerror}): choose another folder for the run"
+                ) from None
             write_whole(into / PLAN, (other / PLAN).read_bytes())
             plan = there
         if found := differences(plan, there):
