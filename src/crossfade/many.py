@@ -67,9 +67,9 @@ class Many(NamedTuple):
         path = checked_out(path)
         try:
             with appearing(path) as unfinished:
-                if path.suffix == ".jsonl":
+                if path.suffix.lower() == ".jsonl":
                     unfinished.write_text("".join(f"{_line(row)}\n" for row in self.rows), encoding="utf-8")
-                elif path.suffix == ".csv":
+                elif path.suffix.lower() == ".csv":
                     self.table.to_csv(unfinished)
                 else:
                     self.table.to_parquet(unfinished)
@@ -271,7 +271,7 @@ def _line(row: dict[str, Any]) -> str:
 def checked_out(path: str | Path) -> Path:
     """Before any work: a name with an ending that is known, in a folder that is there."""
     path = Path(path)
-    if path.suffix not in ENDINGS:
+    if path.suffix.lower() not in ENDINGS:
         raise CrossfadeError(f"{path.name}: a table is written as {', '.join(ENDINGS)}; give a name that ends so")
     if not path.parent.is_dir():
         raise CrossfadeError(f"the folder {path.parent} does not exist: create it, or write the table elsewhere")

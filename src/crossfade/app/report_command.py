@@ -39,13 +39,13 @@ def report(
 def _loaded(run: Path) -> Any:
     if not run.is_file():
         raise CrossfadeError(f"there is no file {run}: give a run, a ranking or a table that was stored with --out")
-    if run.suffix == ".json":
+    if run.suffix.lower() == ".json":
         from crossfade.app.rankings import load_ranking
 
         return load_ranking(run)
     from crossfade.many import ENDINGS
 
-    if run.suffix in ENDINGS:
+    if run.suffix.lower() in ENDINGS:
         from crossfade.app.stored_table import load_many
 
         return load_many(run)

@@ -102,7 +102,7 @@ def report_many(many: Many, path: str | Path) -> None:
 
 def _checked(path: str | Path) -> Path:
     path = Path(path)
-    if path.suffix not in (".html", ".htm"):
+    if path.suffix.lower() not in (".html", ".htm"):
         raise CrossfadeError(f"{path}: a report is a page: give a name that ends in .html")
     check_folder(path)
     return path
