@@ -31,8 +31,9 @@ def load_many(path: str | Path) -> Many:
 def _read(path: Path) -> Any:
     import pandas
 
-    if path.suffix == ".csv":
-        return pandas.read_csv(path, dtype={"name": str}, keep_default_na=True)
-    if path.suffix == ".jsonl":
+    if path.suffix.lower() == ".csv":
+        empty = {name: [""] for name in COLUMNS if name != "name"}  # nothing else: a data set may be called NA
+        return pandas.read_csv(path, dtype={"name": str}, keep_default_na=False, na_values=empty)
+    if path.suffix.lower() == ".jsonl":
         return pandas.read_json(path, lines=True, dtype={"name": str})
     return pandas.read_parquet(path).reset_index()
