@@ -42,6 +42,13 @@ def test_models_that_differ_by_a_constant():
     assert result.verdict == "trustworthy", result.reasons
 
 
+def test_both_priors_of_a_name_that_is_not_shared_are_told():
+    pair = model(), model(dist.Normal(3.0, 10.0))
+    result = compare(*pair, share=[], target_se=0.1)
+    assert result.about["tempered_priors"] == {"mu": ("Normal(0, 1)", "Normal(3, 10)")}
+    assert "mu ~ Normal(0, 1) in M1, Normal(3, 10) in M2" in " ".join(str(result).split())
+
+
 @pytest.fixture(scope="module")
 def refused():
     """Draws of other data: no answer."""

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "runs": ENGINE | {"files"},
     "api": ENGINE | {"methods", "runs"},
     "many": {"types", "files", "methods", "runs", "bridges", "api"},
-    "calibration": {"types", "methods", "bridges", "api", "many"},
+    "calibration": {"types", "methods", "runs", "bridges", "api", "many"},
     "ranking": ENGINE | {"methods", "runs", "bridges", "many"},
     "doctor": ENGINE | {"methods", "api"},
     "papers": ENGINE | {"data", "worlds", "methods", "runs", "api"},

@@ -155,6 +155,27 @@ def test_a_run_goes_on_from_its_rows(tmp_path):
     np.testing.assert_array_equal(whole.log_bayes_factor, again.log_bayes_factor)
 
 
+def test_rows_of_another_pair_are_not_taken(tmp_path):
+    out = tmp_path / "rows.csv"
+
+    def asked(sd):
+        table = pandas.DataFrame({"x": np.linspace(-1, 1, 12), "y": np.arange(12) % 5.0})
+        pair = from_formulas(table, "y ~ 1", "y ~ x", prior=Prior(precision=1 / sd**2))
+        return calibrate(*pair, n_sets=20, out=out, progress=False)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("crossfade.many.Many.save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            asked(1.0)
+    with pytest.raises(CrossfadeError, match="holds another run: models was"):
+        asked(3.0)
+    asked(1.0)
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
 def test_what_cannot_be_calibrated_is_refused():
     pair = from_formulas(table(), "y ~ x", "y ~ x + z")
     with pytest.raises(CrossfadeError, match="at least 20"):

@@ -19,7 +19,7 @@ import crossfade
 from crossfade import compare, compare_many, from_formulas
 from crossfade import many as many_module
 from crossfade.app.cli import app
-from crossfade.many import EFFECT, OF_COMPARE, UNFINISHED
+from crossfade.many import COLUMNS, EFFECT, OF_COMPARE, UNFINISHED
 from crossfade.runs import chunks as chunks_module
 from crossfade.runs.chunks import Chunks
 from crossfade.types import CrossfadeError
@@ -183,6 +183,41 @@ def test_rows_of_other_settings_or_other_data_are_not_taken(tmp_path, monkeypatc
     changed = {**TABLES, "a": TABLES["a"].assign(y=TABLES["a"]["y"] * np.linspace(0.5, 2, 30))}
     found = compare_many(*FORMULAS, changed, out=out)
     assert found.table.loc["a", "log_bayes_factor"] == pytest.approx(exact(changed["a"]), abs=1e-10)
+
+
+def shifted(sd):
+    def model(y):
+        return crossfade.Model({"m": dist.Normal(0, sd)}, lambda theta: -((y - theta["m"]) ** 2).sum() / 2, data=y)
+
+    return model
+
+
+def test_rows_of_another_model_with_the_same_text_are_not_taken(tmp_path):
+    data = {"a": np.array([1.0, 2.0])}
+
+    def asked(sd):
+        return compare_many(shifted(1.0), shifted(sd), data, directory=tmp_path / "run", target_se=0.1, progress=False)
+
+    assert abs(asked(1.0).rows[0]["log_bayes_factor"]) < 1e-6
+    with pytest.raises(CrossfadeError, match="holds another run: models was 'shifted"):
+        asked(50.0)
+
+
+def test_a_failure_that_may_pass_is_not_kept(tmp_path):
+    disk = tmp_path / "disk"
+
+    def model(y):
+        if not disk.exists():
+            raise OSError("the disk was away for a second")
+        return shifted(1.0)(y)
+
+    def row():
+        asked = {"directory": tmp_path / "run", "target_se": 0.1, "progress": False}
+        return compare_many(model, shifted(1.0), {"a": np.array([1.0, 2.0])}, **asked).rows[0]
+
+    assert row()["reason"].startswith("OSError: the disk was away") and set(row()) == set(COLUMNS)
+    disk.touch()
+    assert row()["verdict"] == "trustworthy"
 
 
 def test_a_directory_stays_and_is_found_again(tmp_path, monkeypatch):

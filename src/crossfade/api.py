@@ -28,6 +28,7 @@ from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.methods.widths import with_widths
 from crossfade.runs.ahead import sampled_ahead
+from crossfade.runs.made_from import called
 from crossfade.runs.plan import in_directory
 from crossfade.runs.workers import Task
 from crossfade.sampling.clock import until
@@ -123,7 +124,7 @@ def compare(
             result.about["notes"].append(f"chains were run, because {why}")
     else:
         settings = {"n_iter": n_iter, "n_chains": n_chains, "seed": seed, "share": share}
-        plan = {**settings, "method": row_of(method)[1], "kernel": getattr(kernel, "__qualname__", kernel)}
+        plan = {**settings, "method": row_of(method)[1], "kernel": kernel and called(kernel)}
         with in_directory(directory, {"M1": j1, "M2": j2}, plan, chosen(progress)):
             result = by_table(j1, j2, method, kernel=kernel, **settings)
     return with_widths(_described(result, j1, j2, seed, log_prior_odds, time.perf_counter() - began), j1, j2)
@@ -202,17 +203,17 @@ def begin(
 
 def _described(result: Result, j1: Joint, j2: Joint, seed: int, log_prior_odds: float, seconds: float) -> Result:
     """With what a reader wants to know of it, whatever the method."""
-    tempered = {
-        name: (j1.priors[name], j2.priors[name])
-        for name in result.sharing.tempered
-        if name in j1.priors and name in j2.priors
+    twice = {
+        name: (first, j2.priors[name])
+        for name, first in j1.priors.items()
+        if name in j2.priors and (first != j2.priors[name] or name in result.sharing.tempered)
     }
     about = {
         "seed": seed,
         "evidence": not j1.places and j1.data is None,  # over the model of nothing
         "log_prior_odds": float(log_prior_odds),
         "priors": {**j1.priors, **j2.priors},
-        "tempered_priors": tempered,
+        "tempered_priors": twice,
         "notes": [*result.about.get("notes", notes_of(j1, j2)), *other_order(j1, j2)],
         **titles_of(j1, j2),
         "dims": {name: list(dims) for joint in (j1, j2) for name, dims in joint.dims.items()},

@@ -19,6 +19,8 @@ from scipy.special import expit
 
 from crossfade.many import seed_of, table_of
 from crossfade.methods.progress import Say, chosen
+from crossfade.runs.made_from import made_from
+from crossfade.runs.plan import in_numbers
 from crossfade.types import CrossfadeError, Estimate, Result
 
 if TYPE_CHECKING:
@@ -171,6 +173,9 @@ def calibrate(
         return compare(*(make(data) for make in makes), seed=own, target_se=target_se, progress=False, **settings)
 
     plan = {"calibrate": n_sets, "seed": seed, "prior": prior, "target_se": target_se, **settings}
+    if out is not None:  # models in numbers: on data of their own, at places that know their priors
+        known = [draw(seed_of(seed, "plan")) for draw in draws]
+        plan["models"] = made_from([in_numbers(make(known[0])) for make in makes], known)
     rows = table_of(sets, one, plan, out, None, seed, chosen(progress)).rows
     answered = np.array([row["log_bayes_factor"] is not None for row in rows])
     if answered.sum() < FEWEST:

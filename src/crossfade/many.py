@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from crossfade.files import appearing
 from crossfade.methods.budget import asked, check_common
 from crossfade.methods.progress import Say, chosen, duration
 from crossfade.methods.regressions import without_chains
 from crossfade.methods.widths import answers_alone
+from crossfade.runs.made_from import called, made_from
 from crossfade.runs.plan import in_directory, is_looking
-from crossfade.runs.rows import Rows, rows_of
+from crossfade.runs.rows import PASSING, Rows, rows_of
 from crossfade.runs.workers import Task
 from crossfade.types import DO_NOT_USE, CrossfadeError, Result
 
@@ -120,7 +118,7 @@ def compare_many(
     if isinstance(m1, str) and isinstance(m2, str):
         one, what = _by_formulas(m1, m2, settings), f"{m1} | {m2}"
     elif callable(m1) and callable(m2):
-        one, what = _by_functions(m1, m2, settings), f"{_called(m1)} | {_called(m2)}"
+        one, what = _by_functions(m1, m2, settings), f"{called(m1)} | {called(m2)}"
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
     _check_settings(settings, seed)
@@ -147,7 +145,7 @@ def table_of(
         raise CrossfadeError(f"two data sets are called {twice!r}: give each a name of its own")
     beside = None if out is None else checked_out(out).with_name(Path(out).name + UNFINISHED)
     folder = beside if directory is None else directory
-    digests = {name: f"{_digest(data)} {target}" if folder is not None else "" for name, data in sets}
+    digests = {name: f"{made_from(data)} {target}" if folder is not None else "" for name, data in sets}
     tasks: list[Task] = [(name, _row, (name, data, one, seed_of(seed, name))) for name, data in sets]
     rows: dict[str, dict[str, Any]] = {}
     began, n_made = time.perf_counter(), 0
@@ -177,6 +175,7 @@ def _row(name: str, data: Any, one: Compare, seed: int) -> Rows:
     except Exception as error:  # of a user's model, on data that nobody has looked at
         words = str(error) if isinstance(error, CrossfadeError) else f"{type(error).__name__}: {error}"
         row |= {"verdict": FAILED, "reason": words.splitlines()[0] if words else type(error).__name__}
+        row |= {} if isinstance(error, CrossfadeError) else {PASSING: True}
     else:
         row |= {"verdict": result.verdict, "reason": " ".join(result.reasons)}
         if result.verdict != DO_NOT_USE:
@@ -216,21 +215,12 @@ def _by_formulas(formula_1: str, formula_2: str, settings: dict[str, Any]) -> Co
 
 def _by_functions(m1: Callable[..., Any], m2: Callable[..., Any], settings: dict[str, Any]) -> Compare:
     from crossfade.api import compare
-    from crossfade.bridges.door import called
+    from crossfade.bridges.door import called as given_to
 
     def one(data: Any, seed: int) -> Result:
-        return compare(called(m1, data), called(m2, data), seed=seed, progress=False, **settings)
+        return compare(given_to(m1, data), given_to(m2, data), seed=seed, progress=False, **settings)
 
     return one
-
-
-def _called(function: Any) -> str:
-    """The name of a function and a digest of its text: rows of another model are not taken for its own."""
-    name = getattr(function, "__qualname__", type(function).__name__)
-    try:
-        return f"{name} ({hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:8]})"
-    except (OSError, TypeError):  # there is no text: written on a prompt, or an object that can be called
-        return str(name)
 
 
 def _said(row: dict[str, Any]) -> str:
@@ -241,27 +231,6 @@ def _said(row: dict[str, Any]) -> str:
 def seed_of(seed: int, name: str) -> int:
     """A seed of its own for every data set, whatever the others are and in whatever order they come."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:4], "little")
-
-
-def _digest(data: Any) -> str:
-    """Of the data themselves: a row that was kept is not taken for other data."""
-    return hashlib.sha256(b"".join(_bytes(data))).hexdigest()[:16]
-
-
-def _bytes(data: Any) -> Iterator[bytes]:
-    if isinstance(data, Mapping):
-        for name in sorted(data, key=str):
-            yield str(name).encode()
-            yield from _bytes(data[name])
-    elif isinstance(data, tuple | list):
-        for part in data:
-            yield from _bytes(part)
-    elif hasattr(data, "to_csv"):
-        yield data.to_csv().encode()
-    else:
-        array = np.asarray(data)
-        yield f"{array.dtype}{array.shape}".encode()
-        yield array.tobytes() if array.dtype != object else repr(array.tolist()).encode()
 
 
 def _line(row: dict[str, Any]) -> str:

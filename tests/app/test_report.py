@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import crossfade
 from crossfade.app.cli import app
 from crossfade.app.page import page
-from crossfade.app.report import methods
+from crossfade.app.report import details, methods
 from crossfade.app.report.bibliography import SOURCES
 from crossfade.app.report.slider import positions
 from crossfade.app.words import odds, with_error
@@ -79,6 +79,21 @@ def test_a_report_says_what_the_page_says(name, auto, tmp_path):
     assert len(found.tags("figure")) == {"auto": 6, "mbar": 5, "neti_diff": 4}[name]
     assert name == "auto" or [path.name for path in tmp_path.iterdir()] == ["run.html"]
     assert len(text) < 300_000
+
+
+def test_priors_are_those_of_each_model():
+    """Of a name that both have and do not share, and of two names that are shared as one."""
+    auto = stored.run("auto")
+    sharing = auto.sharing._replace(shared=("s = t",), only_1=("mu",), only_2=("mu", "b"), tempered=())
+    priors = {"mu": "Normal(3, 10)", "s": "HalfNormal(1)", "t": "HalfNormal(2)", "b": "Normal(0, 1)"}
+    about = {**auto.about, "priors": priors, "tempered_priors": {"mu": ("Normal(0, 1)", "Normal(3, 10)")}}
+    said = {row.cells[0]: row.cells[1:] for row in details.priors(auto._replace(sharing=sharing, about=about)).rows}
+    assert said == {
+        "mu": ("Normal(0, 1)", "Normal(3, 10)"),
+        "s": ("HalfNormal(1)", "-"),
+        "t": ("-", "HalfNormal(2)"),
+        "b": ("-", "Normal(0, 1)"),
+    }
 
 
 def test_a_report_takes_nothing_from_elsewhere_and_runs_one_script(auto):

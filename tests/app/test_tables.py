@@ -125,6 +125,30 @@ def test_tables_that_cannot_be_read_one_way(tmp_path, content, message):
         read_table(path)
 
 
+def test_a_column_of_a_long_table_has_one_type(tmp_path):
+    """Or pandas reads parts of it as numbers and parts as text, and a group of --by loses most of its rows."""
+    site = [*("123" * 100_000)[:-1], "B4"]
+    lines = "\n".join(f"{i % 7},{i % 5},{own}" for i, own in enumerate(site))
+    (tmp_path / "long.csv").write_text(f"y,x,site\n{lines}\n", encoding="utf-8")
+    table, _ = read_table(tmp_path / "long.csv")
+    assert sorted(table["site"].unique()) == ["1", "2", "3", "B4"]
+
+
+@pytest.mark.parametrize("sep", [",", ";", " "])
+def test_two_columns_of_one_name_are_refused(tmp_path, sep):
+    lines = "".join(f"{sep.join(row)}\n" for row in ("yxx", "123", "231", "312"))
+    (tmp_path / "data.csv").write_text(lines, encoding="utf-8")
+    with pytest.raises(CrossfadeError, match="2 columns called 'x': rename all but one"):
+        read_table(tmp_path / "data.csv")
+
+
+def test_a_table_of_very_many_columns_is_read(tmp_path):
+    names = ",".join(f"gene{i}" for i in range(20_000))
+    rows = "\n".join(",".join(str((i + j) % 7) for j in range(20_000)) for i in range(5))
+    (tmp_path / "wide.csv").write_text(f"{names}\n{rows}\n", encoding="utf-8")
+    assert read_table(tmp_path / "wide.csv")[0].shape == (5, 20_000)
+
+
 SICK = ("sick ~ age", "sick ~ age + site", "--family", "logistic")
 ALL_GAPS = "values are missing in 2 of 40 rows: 'age' has 2 (rows 4, 8); 'sick' has 1 (row 8)"
 

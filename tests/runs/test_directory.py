@@ -15,6 +15,7 @@ import pytest
 
 from crossfade import Model, compare, evidence
 from crossfade.runs import chunks as chunks_module
+from crossfade.runs import plan as plan_module
 from crossfade.runs.chunks import DAMAGED, Chunks
 from crossfade.sampling import anneal, hmc
 from crossfade.types import CrossfadeError
@@ -117,6 +118,18 @@ def test_another_run_is_refused_and_told_apart(tmp_path):
     plan.unlink()
     with pytest.raises(CrossfadeError, match="chunks but no plan"):
         compare(*pair(), **ASKED, directory=tmp_path)
+
+
+def test_of_two_other_runs_that_begin_at_once_one_is_refused(tmp_path, monkeypatch):
+    """The second one looks before the first has written its plan, and writes its own after that."""
+    plan_module.opened(tmp_path, {}, {"seed": 1}, print)
+    looks = iter([None])
+    really = plan_module.read_plan
+    monkeypatch.setattr(plan_module, "read_plan", lambda folder: None if next(looks, 1) is None else really(folder))
+    with pytest.raises(CrossfadeError, match="holds another run: seed was 1 and is 2"):
+        plan_module.opened(tmp_path, {}, {"seed": 2}, print)
+    assert plan_module.opened(tmp_path, {}, {"seed": 1}, print).where == {}
+    assert not list(tmp_path.glob("*.unfinished"))
 
 
 @pytest.mark.slow

@@ -36,6 +36,28 @@ def test_a_holder_that_died_is_replaced_and_one_that_failed_leaves_nothing(tmp_p
     assert alive.state("M2") == ""
 
 
+def test_a_lease_that_was_cut_off_while_it_was_written_expires_too(tmp_path):
+    own = Leases(tmp_path, print)
+    own.path("M1").touch()
+    assert own.state("M1") == "taken"
+    long_ago = time.time() - 1000
+    os.utime(own.path("M1"), (long_ago, long_ago))
+    with own.held("M1") as ours:
+        assert ours
+
+
+def test_a_group_whose_rows_have_changed_is_another_task(tmp_path):
+    table, folder = load("radiata"), tmp_path / "run"
+    table["half"] = ["a", "b"] * 21
+    command = ["compare", tmp_path / "data.csv", "y ~ x", "y ~ z", "--by", "half", "--dir", folder]
+    for change in (0.0, 1.0):
+        table["y"] += change * (table["half"] == "b")
+        table.to_csv(tmp_path / "data.csv", index=False)
+        assert run(*command, "--plan").exit_code == 0
+        assert run("work", folder).exit_code == 0
+        assert "2 of 2 groups are done" in words(run("status", folder).stdout)
+
+
 @pytest.mark.parametrize("shift", [-1e6, 1e6])
 def test_a_clock_that_jumps_frees_a_lease_and_loses_nothing(tmp_path, shift):
     own = Leases(tmp_path, print)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,8 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
         notes.append(f"{missing} of {len(table)} rows are left out, because {column} is empty")
         table = table[table[column].notna()].reset_index(drop=True)
     every = table.groupby(column, sort=False)
+    if twice := [name for name, count in Counter(str(name) for name, _ in every).items() if count > 1]:
+        raise CrossfadeError(f"--by {column}: {twice[0]} stands there as a number and as text: write all in one way")
     whole = prepared(table, formula_1, formula_2, family=family, drop_missing=reading.drop_missing)
     table, notes = whole.table, [*notes, *whole.notes]
     both = designs(table, formula_1, formula_2, family=family, scaling=given["scaling"])

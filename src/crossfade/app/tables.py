@@ -7,6 +7,7 @@ import csv
 import io
 import re
 import warnings
+from collections import Counter
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -47,6 +48,7 @@ def read_table(path: Path, reading: Reading = Reading()) -> tuple[pandas.DataFra
         if decimal == ",":
             table = _with_commas(table, text, path, sep)
     _check_header(table, path)
+    _check_names(text, path, sep)
     notes = [f"{path.name} is not in UTF-8 and was read as {encoding}"] if encoding else []
     if (sep, decimal) == (",", "."):
         return table, notes
@@ -101,9 +103,11 @@ def _separator(text: str, path: Path) -> str:
     lines = [line for line in text.splitlines() if line.strip()][:LOOKED_AT]
     found = {}
     for sep in SEPARATORS:
-        n_header, *n_entries = (len(entries) for entries in csv.reader(lines, delimiter=sep, skipinitialspace=True))
-        if sep == " ":  # several count as one
-            n_header, *n_entries = (len(_by_spaces(line)) for line in lines)
+        try:  # several spaces count as one
+            cut = map(_by_spaces, lines) if sep == " " else csv.reader(lines, delimiter=sep, skipinitialspace=True)
+            n_header, *n_entries = map(len, cut)
+        except csv.Error:  # an entry longer than can be: of thousands of columns that something else separates
+            continue
         if n_header > 1:
             found[sep] = set(n_entries) <= {n_header}
             if not found[sep] and set(n_entries) == {n_header + 1}:
@@ -129,7 +133,14 @@ def _parsed(text: str, path: Path, sep: str, decimal: str) -> pandas.DataFrame:
         with warnings.catch_warnings():
             # A line longer than the header would silently lose its end, or turn the first column into labels.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(io.StringIO(text), sep=cut, index_col=False, skipinitialspace=True, decimal=decimal)
+            return pandas.read_csv(
+                io.StringIO(text),
+                sep=cut,
+                index_col=False,
+                skipinitialspace=True,
+                decimal=decimal,
+                low_memory=False,  # or a column's parts are read as numbers or text each by itself: 1 and "1"
+            )
     except pandas.errors.EmptyDataError:
         raise CrossfadeError(f"{path} is empty: it needs a header line and rows of data") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
@@ -170,6 +181,15 @@ def _with_commas(before: pandas.DataFrame, text: str, path: Path, sep: str) -> p
                 "them in one way"
             )
     return table
+
+
+def _check_names(text: str, path: Path, sep: str) -> None:
+    """Of two columns with one name pandas would call the second one x.1."""
+    line = next(line for line in text.splitlines() if line.strip())
+    entries = _by_spaces(line) if sep == " " else next(csv.reader([line], delimiter=sep, skipinitialspace=True))
+    names = [name.strip('"') for name in entries if name]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise CrossfadeError(f"{path} has {names.count(twice[0])} columns called {twice[0]!r}: rename all but one")
 
 
 def _check_header(table: pandas.DataFrame, path: Path) -> None:

@@ -11,6 +11,7 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -85,7 +86,7 @@ class Chunks:
         try:
             with zipfile.ZipFile(path) as file:
                 names = {name.rpartition("/")[0] for name in file.namelist()}
-        except (zipfile.BadZipFile, OSError) as error:
+        except Exception as error:  # bytes that are not as they were written can mean anything
             self._set_aside(path, str(error))
             return
         self.where |= dict.fromkeys(names, path)
@@ -109,8 +110,9 @@ class Chunks:
 
     def _set_aside(self, path: Path, why: str) -> None:
         self.where = {name: own for name, own in self.where.items() if own != path}
-        if path.exists() and not self.only_looking:
-            path.rename(path.with_suffix(DAMAGED))
+        if not self.only_looking:
+            with suppress(OSError):  # another process was faster, or may write here and we may not
+                path.rename(path.with_suffix(DAMAGED))
         self.warn(f"chunk {path.name[:12]} cannot be used ({why}): it is set aside, and what it held is sampled again")
 
 

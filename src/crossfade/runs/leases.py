@@ -42,10 +42,12 @@ class Leases:
         """ "", "taken" or "done"."""
         path = self.path(task)
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
             age = time.time() - path.stat().st_mtime
-        except (OSError, ValueError):  # not there, or being written
-            return "" if not path.exists() else "taken"
+            said = json.loads(path.read_text(encoding="utf-8"))
+        except OSError:  # not there
+            return ""
+        except ValueError:  # being written, or cut off: it expires like any other
+            said = {}
         if said.get("state") == DONE:
             return DONE
         return "taken" if -self.expires < age < self.expires else ""

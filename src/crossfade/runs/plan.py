@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -55,13 +57,28 @@ def opened(folder: str | Path, models: Mapping[str, Joint], settings: Mapping[st
     if there is None:
         if any(path.glob("*.npz")):
             raise CrossfadeError(f"{path} holds chunks but no {PLAN}: choose another folder, or put its plan back")
-        write_whole(path / PLAN, json.dumps(plan, indent=1).encode())
-    elif found := differences(there, plan):
+        there = _first(path / PLAN, plan)
+    if found := differences(there, plan):
         raise CrossfadeError(
             f"{path} holds another run: {'; '.join(found)}. Go on with the same models, data, settings and versions, "
             "or choose another folder"
         )
     return Chunks(path, warn, only_looking=is_looking())
+
+
+def _first(path: Path, plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan in the folder, which is ours unless another run was faster: of two that begin at once one is refused."""
+    ours = path.with_name(f".{path.name}.{uuid4().hex}.unfinished")
+    write_whole(ours, json.dumps(plan, indent=1).encode())
+    try:
+        os.link(ours, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        ours.replace(path)
+    finally:
+        ours.unlink(missing_ok=True)
+    return read_plan(path.parent) or plan
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
@@ -94,6 +111,16 @@ def _described(joint: Joint) -> dict[str, Any]:
         "priors": dict(joint.priors),
         "log density": [float(value) if np.isfinite(value) else str(value) for value in at],
     }
+
+
+def in_numbers(model: Any) -> list[str]:
+    """What tells a model from others that are written alike: to the digits that all machines agree on."""
+    from crossfade.density.joint import as_joint
+    from crossfade.density.precision import float64
+
+    with float64():
+        said = _described(as_joint(model))
+    return [repr(said["parameters"]), repr(said["priors"]), *(f"{float(own):.9g}" for own in said["log density"])]
 
 
 def gathered(into: Path, others: Iterable[Path], warn: Warn) -> int:

@@ -20,6 +20,7 @@ from crossfade.sampling.clock import OutOfTime
 from crossfade.sampling.kept import Arrays, keeper, keeping
 
 Rows = list[dict[str, Any]]
+PASSING = "passing"  # marks a row that failed for a reason that may be gone next time, such as a full disk
 
 
 def rows_of(
@@ -40,7 +41,9 @@ def rows_of(
     if is_looking():
         return
     if (own := leases()) is not None:
-        share(own, [(name, _make, (_key(name, made_from[name]), function, args)) for name, function, args in waiting])
+        keys = {name: _key(name, made_from[name]) for name, *_ in waiting}
+        # a task of the same name that is made from something else is another task
+        share(own, [(f"{name} ({keys[name][-8:]})", _make, (keys[name], f, args)) for name, f, args in waiting])
     alone: list[Task] = [(name, _alone, (function, args)) for name, function, args in waiting]
     for name, rows in worked(client, alone, say):
         _add(_key(name, made_from[name]), rows)
@@ -62,7 +65,8 @@ def _find(key: str) -> Rows | None:
 
 
 def _add(key: str, rows: Rows) -> None:
-    if (kept := keeper()) is not None:
+    """Kept, unless it may come out otherwise next time."""
+    if not any([row.pop(PASSING, False) for row in rows]) and (kept := keeper()) is not None:
         kept.add(key, _arrays(rows))
 
 

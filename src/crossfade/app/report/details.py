@@ -32,10 +32,12 @@ def priors(result: Result) -> Section:
     """Of every parameter, in each model that has it."""
     said, twice = result.about.get("priors", {}), result.about.get("tempered_priors", {})
     sharing, rows = result.sharing, []
+    renamed = [pair.split(" = ") for pair in sharing.shared if " = " in pair]
+    lacks_1 = {*sharing.only_2, *(second for _, second in renamed)} - {*sharing.only_1}
+    lacks_2 = {*sharing.only_1, *(first for first, _ in renamed)} - {*sharing.only_2}
     for name, words in said.items():
         first, second = twice.get(name, (words, words))
-        here = name not in sharing.only_2
-        rows.append(Row((name, first if here else "-", second if name not in sharing.only_1 else "-")))
+        rows.append(Row((name, "-" if name in lacks_1 else first, "-" if name in lacks_2 else second)))
     return Section("Priors", ("parameter", "in M1", "in M2"), rows=tuple(rows)) if rows else Section()
 
 
