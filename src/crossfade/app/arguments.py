@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossfade.app.tables import Reading, read_table
+from crossfade.app.terminal import aside
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ def load_model(text: str, which: str) -> Any:
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py"):
         raise CrossfadeError(f"{which} is {text!r}: write it as FILE.py:NAME, e.g. models.py:m1")
-    found = _attribute(Path(file), name, which)
+    with aside():
+        return _model(text, _attribute(Path(file), name, which))
+
+
+def _model(text: str, found: Any) -> Any:
     if (model := _as_model(found)) is not None:
         return model
     if not callable(found):

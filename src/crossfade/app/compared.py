@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from crossfade.app.tables import Reading
-from crossfade.app.terminal import keep_compiled
+from crossfade.app.terminal import aside, keep_compiled
 from crossfade.types import Result
 
 PRIORS = ("prior_mean", "prior_precision", "noise_shape", "noise_rate", "prior_sd")
@@ -42,7 +43,7 @@ def compared(m1: Any, m2: Any, given: Mapping[str, Any], progress: bool) -> Resu
     keep_compiled()
     from crossfade.api import compare as run
 
-    with client_of(given) as client:
+    with client_of(given) as client, aside():
         return run(m1, m2, **settings, client=client, progress=progress)
 
 
@@ -64,7 +65,7 @@ def ranked(given: Mapping[str, Any], progress: bool, models: tuple[Any, dict[str
         keep_compiled()
     names = ("target_se", "budget", "seed", "n_chains", "route", "design", "directory")
     settings: dict[str, Any] = {name: given[name] for name in names} | {"prior": given["model_prior"]}
-    with client_of(given) as client:
+    with client_of(given) as client, aside():
         found = run(models, **settings, client=client, progress=progress)
     return found._replace(about={**found.about, **about})
 
@@ -82,4 +83,4 @@ def written_out(text: str) -> str:
     file, colon, name = text.rpartition(":")
     if colon and file.endswith(".py"):
         return f"{Path(file).resolve()}:{name}"
-    return str(Path(text).resolve()) if Path(text).is_file() else text
+    return str(Path(text).resolve()) if os.path.isfile(text) else text  # a long formula is too long for a Path

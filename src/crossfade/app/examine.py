@@ -25,7 +25,7 @@ from crossfade.app.options import (
 from crossfade.app.output import NO_ANSWER
 from crossfade.app.page import of_checkup, of_notes
 from crossfade.app.request import check_numbers
-from crossfade.app.terminal import keep_compiled, show
+from crossfade.app.terminal import aside, keep_compiled, show
 
 
 def doctor(
@@ -51,7 +51,8 @@ def doctor(
     keep_compiled()
     from crossfade.doctor import check
 
-    found = check(m1, m2, seed=seed, progress=not (quiet or as_json))
+    with aside():
+        found = check(m1, m2, seed=seed, progress=not (quiet or as_json))
     if as_json:
         print_json("checkup", **checkup(found), notes=m1.notes)
     else:

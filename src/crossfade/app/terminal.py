@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import AbstractContextManager, redirect_stdout
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -27,6 +30,11 @@ def console(*, stderr: bool = False, coloured: bool = True) -> Console:
     )
     plain.width = min(plain.width, WIDEST)
     return plain
+
+
+def aside() -> AbstractContextManager[Any]:
+    """What a user's model prints goes to the standard error, since the standard output holds answers alone."""
+    return redirect_stdout(sys.stderr)
 
 
 def keep_compiled() -> None:
