@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from crossfade.app.compared import compared, models_of, ranked, written_out
-from crossfade.app.machine import print_json
+from crossfade.app.machine import NO_ANSWER, print_json
 from crossfade.app.options import Json, Quiet
 from crossfade.app.terminal import console
 from crossfade.app.words import with_error
-from crossfade.types import CrossfadeError, Estimate
+from crossfade.types import DO_NOT_USE, CrossfadeError, Estimate
 
 COMMAND = "command.json"
-MAY_CHANGE = {"target_se", "budget", "out", "plot", "sensitivity", "top", "log_prior_odds", "model_prior", "as_json"}
-MAY_CHANGE |= {"quiet", "workers", "scheduler", "scheduler_file", "finished", "plan"}
+PATHS = ("out", "plot", "report", "scheduler_file")  # as text in the folder
+MAY_CHANGE = {"target_se", "budget", "sensitivity", "top", "log_prior_odds", "model_prior", "as_json", *PATHS}
+MAY_CHANGE |= {"quiet", "workers", "scheduler", "finished", "plan"}
+UNUSABLE = "There is no number to be used so far"  # where one would mislead
 COMMANDS: dict[str, Callable[..., None]] = {}  # filled by the command line, by name
 SO_FAR: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {}  # what there is of a run; those of other files
 Run = Annotated[Path, typer.Argument(help="The folder of a run, made with --dir.", metavar="FOLDER")]
@@ -42,11 +45,12 @@ def remember(folder: Path, command: str, given: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CrossfadeError(f"{folder} cannot be made ({error.strerror}): choose another --dir") from None
-    arguments = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+    # by their full names: the run may be gone on with from elsewhere
+    arguments = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in given.items()}
     del arguments["directory"]
     arguments |= {"plan": False} if "plan" in given else {}
     if "what" in given:
-        arguments["what"] = list(map(written_out, given["what"]))  # it may be gone on with from elsewhere
+        arguments["what"] = list(map(written_out, given["what"]))
     said = {"command": command, "arguments": arguments}
     if (folder / COMMAND).is_file() and (folder / PLAN).is_file():
         before = json.loads((folder / COMMAND).read_text(encoding="utf-8"))
@@ -83,9 +87,18 @@ def _remembered(folder: Path) -> tuple[str, dict[str, Any]]:
         raise CrossfadeError(f"{folder} holds no run of the command line: make one with --dir {folder}")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return found["command"], {**found["arguments"], "directory": folder}
+        command, given = str(found["command"]), {**found["arguments"], "directory": folder}
     except (ValueError, KeyError, TypeError):
         raise CrossfadeError(f"{path} cannot be read: put back the one that was written when the run began") from None
+    options = signature(COMMANDS[command]).parameters if command in COMMANDS else {}
+    needed = {name for name, own in options.items() if own.default is own.empty}
+    if strange := sorted(needed - {*given}) + [name for name in given if name not in options]:
+        what = f"the option {strange[0]!r}" if options else f"the command {command!r}"
+        raise CrossfadeError(
+            f"{path} was written by another version of crossfade: {what} is not the same in this one. Go on with the "
+            "version that wrote it"
+        )
+    return command, {name: given.get(name, own.default) for name, own in options.items()}
 
 
 def resume(
@@ -115,7 +128,7 @@ def _go_on(folder: Path, changed: dict[str, Any], as_json: bool, quiet: bool) ->
         if name not in given:
             raise CrossfadeError(f"--{name.replace('_', '-')} means nothing to crossfade {command}: leave it out")
     changed |= {"as_json": as_json, "quiet": quiet or given.get("quiet", False)}
-    paths = {name: Path(given[name]) for name in ("out", "plot") if given.get(name)}
+    paths = {name: Path(given[name]) for name in PATHS if given.get(name)}
     COMMANDS[command](**{**given, **paths, **changed})
 
 
@@ -179,7 +192,8 @@ def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if command == "rank":
         ranking = ranked(given, progress=False)
         error = float(ranking.table["error"].max())
-        said = f"Best so far: {ranking.names[0]}. Worst error of a log evidence: {error:.2g}"
+        best = UNUSABLE if ranking.verdict == DO_NOT_USE else f"Best so far: {ranking.names[0]}"
+        said = f"{best}. Worst error of a log evidence: {error:.2g}"
         names = list(ranking.names)
         return {
             "said": said,
@@ -191,8 +205,10 @@ def _so_far(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
     m1, m2, _ = models_of(given)
     result = compared(m1, m2, given, progress=False)
     own: Estimate = result.raw_estimate
-    said = f"log Bayes factor so far: {with_error(own)}"
-    return {"said": said, "value": own.value, "error": own.error, "verdict": result.verdict}
+    found = {"error": own.error, "verdict": result.verdict}
+    if result.verdict == DO_NOT_USE:
+        return found | {"said": f"{UNUSABLE}.", "value": None, "nulls": {"value": NO_ANSWER}}
+    return found | {"said": f"log Bayes factor so far: {with_error(own)}", "value": own.value}
 
 
 def work(
