@@ -15,7 +15,7 @@ from crossfade.app.demo import demo
 from crossfade.app.estimate import estimate
 from crossfade.app.examine import doctor
 from crossfade.app.machine import print_json
-from crossfade.app.output import BAD_REQUEST, BUG, CODES, STOPPED
+from crossfade.app.output import BAD_REQUEST, BUG, CODES, STOPPED, NotWritten
 from crossfade.app.paper import paper, so_far
 from crossfade.app.rank import rank
 from crossfade.app.report_command import report
@@ -43,6 +43,7 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except CrossfadeError as error:
+            ctx.meta[JSON] &= not isinstance(error, NotWritten)  # then the one object is there
             _failed(ctx, "Error:", str(error), "red", BAD_REQUEST)
         except KeyboardInterrupt as stop:
             _failed(ctx, "Stopped.", kept(stop), "yellow", STOPPED)

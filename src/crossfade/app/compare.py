@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,12 +35,20 @@ from crossfade.app.options import (
     What,
     Workers,
 )
-from crossfade.app.output import NO_ANSWER, answer
-from crossfade.app.page import of_sensitivity
-from crossfade.app.request import STORED, check_file, check_method, check_names, check_numbers, check_picture
+from crossfade.app.output import ended, first, written
+from crossfade.app.page import of_sensitivity, page
+from crossfade.app.request import (
+    STORED,
+    check_file,
+    check_method,
+    check_names,
+    check_not_data,
+    check_numbers,
+    check_picture,
+)
 from crossfade.app.runs import check_plan, planned, remember
 from crossfade.app.stopped import unanswered
-from crossfade.app.terminal import console, keep_compiled, show
+from crossfade.app.terminal import aside, console, keep_compiled, show
 from crossfade.types import DO_NOT_USE, CrossfadeError, NoAnswer, Result
 
 if TYPE_CHECKING:
@@ -101,12 +111,13 @@ def compare(
     quiet = quiet or as_json
     check_plan(plan, directory)
     check_numbers(given)
-    from crossfade.app import store
-
+    check_not_data(given)
+    lost: dict[str, str] = {}  # what could not be written, and why
     if by is not None:
         single = {"n_iter": n_iter, "share": share, "sensitivity": sensitivity, "plot": plot, "report": report}
         _refuse_with_by(method=method != "auto", **single)
         from crossfade.app.by import compared_by, groups_of, of_many
+        from crossfade.many import UNFINISHED
 
         groups = groups_of(given)
         if directory is not None:
@@ -114,15 +125,18 @@ def compare(
             if plan:
                 planned(directory, as_json)
                 return
-        found = compared_by(given, groups, progress=not quiet)
+        # Written here, so that a full disk does not take the answer along; until then the rows are kept as ever.
+        rows = out.with_name(out.name + UNFINISHED) if out is not None and directory is None else directory
+        found = compared_by({**given, "out": None, "directory": rows}, groups, progress=not quiet)
+        if (stored := written(out, found.save, lost)) and rows is not None and directory is None:
+            shutil.rmtree(rows)
         if as_json:
-            kept = None if out is None else str(out)
-            said = {**groups.about, "notes": groups.notes, "rows": found.rows, "verdicts": found.verdicts}
-            print_json("comparisons", by=by, **said, stored_in=kept)
+            more: dict[str, Any] = {"not_written": lost} if lost else {}
+            more |= {**groups.about, "notes": groups.notes, "rows": found.rows, "verdicts": found.verdicts}
+            print_json("comparisons", by=by, **more, stored_in=str(out) if stored else None)
         else:
-            show(*of_many(found, by, out, groups))
-        if all(row["log_bayes_factor"] is None for row in found.rows):
-            raise typer.Exit(NO_ANSWER)
+            show(*of_many(found, by, out if stored else None, groups))
+        ended("" if any(row["log_bayes_factor"] is not None for row in found.rows) else DO_NOT_USE, lost)
         return
     check_method(given)
     check_file("--out", out, *STORED)
@@ -142,38 +156,40 @@ def compare(
         legs = getattr(stop, "legs", ())
         if out is not None and any(len(leg.forward.tau) for leg in legs):
             reason = "The run was stopped before its end, so there is no answer in it. Compare again."
-            store.save(unanswered(legs, {**settings, **about, "unfinished": True}, reason), out)
-            raise KeyboardInterrupt(f"The unfinished run is kept in {out}.") from stop
+            run = unanswered(legs, {**settings, **about, "unfinished": True}, reason)
+            kept = written(out, run.save, lost)
+            said = f"The unfinished run is kept in {out}." if kept else lost[str(out)]
+            raise KeyboardInterrupt(said) from stop
         raise
     except NoAnswer as error:
         if out is None:
             raise
-        store.save(unanswered(error.legs, {**error.about, **about}, str(error)), out)
-        raise CrossfadeError(f"{error} The draws are kept in {out}: crossfade estimate {out} --with ...") from error
+        kept = written(out, unanswered(error.legs, {**error.about, **about}, str(error)).save, lost)
+        said = f"The draws are kept in {out}: crossfade estimate {out} --with ..." if kept else lost[str(out)]
+        raise CrossfadeError(f"{error} {said}") from error
     result = result._replace(about={**result.about, **about})
-    if out is not None:
-        store.save(result, out)
+    if not as_json:
+        first(*page(result))
+    stored = written(out, result.save, lost)
     usable = result.verdict != DO_NOT_USE
-    stored = "" if out is None else f"\nStored in {out}; look at it again with: crossfade estimate {out}"
-    if not usable and report is not None:
-        result.report(report)
-    if not as_json:  # before anything else that may fail
-        answer(result, stored)
-    curve = _curve(m1, m2, result, sensitivity, plot) if sensitivity is not None and usable else None
-    if curve is None and plot is not None and usable:
-        # the run along tau, where there was one
-        result.plot("integrand" if result.legs else "differs", plot)
-    if report is not None and usable:
-        result.report(report, sensitivity=curve)
+    curve = _curve(m1, m2, result, sensitivity) if sensitivity is not None and usable else None
+    if usable:  # that curve, or the run along tau, where there was one
+        kind = "integrand" if result.legs else "differs"
+        written(plot, partial(result.plot, kind) if curve is None else curve.plot, lost)
+    reported = written(report, partial(result.report, sensitivity=curve), lost)
     if as_json:
-        more: dict[str, Any] = {} if out is None else {"stored_in": str(out)}
-        more |= {} if report is None else {"report": str(report)}
+        more = {"stored_in": str(out)} if stored else {}
+        more |= {"report": str(report)} if reported else {}
         more |= {} if curve is None else {"sensitivity": machine.curve(curve)}
-        answer(result, as_json=True, **more)
+        more |= {"not_written": lost} if lost else {}
+        print_json("comparison", **machine.comparison(result), **more)
     elif curve is not None:
         show(*of_sensitivity(curve))
-    if report is not None and not as_json:
+    if stored and not as_json:
+        console().print(f"\nStored in {out}; look at it again with: crossfade estimate {out}")
+    if reported and not as_json:
         console().print(f"\nThe report is in {report}.")
+    ended(result.verdict, lost)
 
 
 def _refuse_with_by(**given: Any) -> None:
@@ -182,12 +198,10 @@ def _refuse_with_by(**given: Any) -> None:
             raise CrossfadeError(f"--{name.replace('_', '-')} is for one comparison: leave it out, or leave --by out")
 
 
-def _curve(m1: Any, m2: Any, result: Result, name: str, plot: Path | None) -> Sensitivity:
-    """The answer by the scale of a prior, drawn where that is asked for."""
+def _curve(m1: Any, m2: Any, result: Result, name: str) -> Sensitivity:
+    """The answer by the scale of a prior."""
     keep_compiled()
     from crossfade.methods.sensitivity import prior_sensitivity
 
-    curve = prior_sensitivity(m1, m2, result, name)
-    if plot is not None:
-        curve.plot(plot)
-    return curve
+    with aside():
+        return prior_sensitivity(m1, m2, result, name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,11 +31,15 @@ from crossfade.app.options import (
     Sep,
     Workers,
 )
-from crossfade.app.output import NO_ANSWER
-from crossfade.app.request import check_file, check_numbers
+from crossfade.app.output import ended, first, written
+from crossfade.app.request import check_file, check_not_data, check_numbers
 from crossfade.app.runs import check_plan, planned, remember
-from crossfade.app.terminal import console, show
-from crossfade.types import DO_NOT_USE, CrossfadeError
+from crossfade.app.terminal import console
+from crossfade.files import appearing
+from crossfade.types import CrossfadeError
+
+if TYPE_CHECKING:
+    from crossfade.ranking.record import Ranking
 
 MODEL_PRIORS = ("uniform", "size")
 Many = Annotated[
@@ -93,6 +98,7 @@ def rank(
     from crossfade.ranking import DESIGNS
 
     check_numbers(given)
+    check_not_data(given)
     check_file("--out", out, ".json", ".csv")
     check_file("--report", report, ".html")
     for option, value, known in (("design", design, DESIGNS), ("model-prior", model_prior, MODEL_PRIORS)):
@@ -107,20 +113,26 @@ def rank(
             planned(directory, as_json)
             return
     found = ranked(given, progress=not quiet and not as_json, models=models)
-    if out is not None and out.suffix == ".csv":
-        found.table.to_csv(out)
-    elif out is not None:
-        rankings.save(found, out)
-    if report is not None:
-        found.report(report)
+    lost: dict[str, str] = {}
+    if not as_json:
+        first(*rankings.of_ranking(found, top))
+    stored = written(out, partial(_save, found), lost)
+    reported = written(report, found.report, lost)
     if as_json:
-        more = {} if report is None else {"report": str(report)}
-        print_json("ranking", **machine.ranking(found), stored_in=None if out is None else str(out), **more)
-    else:
-        show(*rankings.of_ranking(found, top))
-        if out is not None:
-            console().print(f"Stored in {out}.")
-        if report is not None:
-            console().print(f"The report is in {report}.")
-    if found.verdict == DO_NOT_USE:
-        raise typer.Exit(NO_ANSWER)
+        more: dict[str, Any] = {"report": str(report)} if reported else {}
+        more |= {"not_written": lost} if lost else {}
+        print_json("ranking", **machine.ranking(found), stored_in=str(out) if stored else None, **more)
+    if stored and not as_json:
+        console().print(f"Stored in {out}.")
+    if reported and not as_json:
+        console().print(f"The report is in {report}.")
+    ended(found.verdict, lost)
+
+
+def _save(found: Ranking, path: Path) -> None:
+    """All of it, or its table."""
+    if path.suffix.lower() != ".csv":
+        found.save(path)
+        return
+    with appearing(path) as unfinished:
+        found.table.to_csv(unfinished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,15 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         raise CrossfadeError(f"{option} {path}: give a name that ends in {' or '.join(endings)}")
 
 
+def check_not_data(given: Mapping[str, Any]) -> None:
+    """That nothing is written over the data."""
+    data = given["what"][0]
+    for option in ("out", "plot", "report"):
+        path = given.get(option)
+        if path is not None and path.exists() and os.path.isfile(data) and path.samefile(data):
+            raise CrossfadeError(f"--{option} {path} is the data, which would be lost: give another name")
+
+
 def check_picture(path: Path | None) -> None:
     if path is not None:
         from crossfade.app.plots.style import check_picture as check
@@ -32,12 +42,14 @@ def check_picture(path: Path | None) -> None:
 
 
 def check_numbers(given: Mapping[str, Any]) -> None:
-    """Seed, chains, errors and budgets, and how the answer is to be found."""
+    """Seed, chains, errors, budgets and workers, and how the answer is to be found."""
     from crossfade.methods.budget import asked, check_common
     from crossfade.methods.regressions import ROUTES
 
     check_common(given["seed"], given.get("log_prior_odds", 0.0), given.get("n_chains"))
     asked(given.get("target_se"), given.get("budget"))
+    if (workers := given.get("workers")) is not None and workers < 1:
+        raise CrossfadeError(f"--workers {workers}: give a number of at least 1")
     if (route := given.get("route", ROUTES[0])) not in ROUTES:
         raise CrossfadeError(f"unknown route {route!r}: choose one of {', '.join(ROUTES)}")
 

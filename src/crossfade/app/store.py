@@ -44,8 +44,10 @@ def save(result: Result, path: str | Path) -> None:
     packed = {
         node.path: {name: encoding for name, data in node.data_vars.items() if data.ndim > 1} for node in tree.subtree
     }
+    # in memory first: where the disk is full HDF5 cannot close its file, and may take the process with it
+    data = tree.to_netcdf(engine="h5netcdf", encoding=packed)
     with appearing(path) as unfinished:
-        tree.to_netcdf(unfinished, engine="h5netcdf", encoding=packed)
+        unfinished.write_bytes(data)
 
 
 def load(path: str | Path) -> Result:
@@ -59,7 +61,7 @@ def load(path: str | Path) -> Result:
         if file.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
             hint = (
                 f"; a ranking is read by load_ranking and shown by crossfade report {path}"
-                if path.suffix == ".json"
+                if path.suffix.lower() == ".json"
                 else ""
             )
             raise CrossfadeError(
