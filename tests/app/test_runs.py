@@ -9,6 +9,7 @@ import pytest
 from command_line import run, words
 
 from crossfade.data import load
+from crossfade.runs import chunks as chunks_module
 
 FORMULAS = ("y ~ npreg + glu", "y ~ npreg + glu + bmi")
 CHAINS = ("--family", "logistic", "--route", "path", "--n-chains", 8, "--quiet")
@@ -24,7 +25,9 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def first(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
-    return folder, run("compare", table, *FORMULAS, *CHAINS, "--target-se", 0.05, "--dir", folder)
+    with pytest.MonkeyPatch.context() as patched:  # several chunks, however fast it is
+        patched.setattr(chunks_module, "SECONDS", 0.2)
+        return folder, run("compare", table, *FORMULAS, *CHAINS, "--target-se", 0.05, "--dir", folder)
 
 
 @pytest.fixture
