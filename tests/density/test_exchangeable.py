@@ -136,6 +136,29 @@ def test_what_is_not_exchangeable_is_not_found():
             assert (None if found is None else found.numbered) == names
 
 
+def test_a_ring_is_not_exchangeable():
+    """It is the same turned round and in a mirror, but not with two neighbours swapped."""
+    ring = Model(
+        {"x": dist.Normal(0.0, 1.0).expand([6]).to_event(1)},
+        lambda p: -jnp.sum((p["x"] - jnp.roll(p["x"], 1)) ** 2) / 2,
+    )
+    with float64():
+        joint = as_joint(ring)
+        with pytest.raises(CrossfadeError, match="changes the log joint"):
+            one_numbering(joint, ["x"], "M1")
+        assert found_numbering(joint, [joint.start(jax.random.key(i)) for i in range(5)], "M1") is None
+
+
+def test_a_large_log_joint_hides_no_difference():
+    def model(differ):
+        return Model({"mu": dist.Normal(np.zeros(3), 1.0).to_event(1)}, lambda p: -1e6 + 0.01 * differ * p["mu"][0])
+
+    with float64():
+        with pytest.raises(CrossfadeError, match="changes the log joint"):
+            one_numbering(as_joint(model(True)), ["mu"], "M1")
+        assert one_numbering(as_joint(model(False)), ["mu"], "M1").numbered == ("mu",)
+
+
 @pytest.mark.slow
 def test_one_model_alone_may_have_components_too():
     alone = evidence(two(), exchangeable="mu", target_se=0.02, n_chains=16)
