@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from numpyro.distributions import biject_to
 
 from crossfade.bridges import tails
 from crossfade.bridges.factors import accepted, trust
+from crossfade.bridges.jaxified import Jaxified, first_line
 from crossfade.bridges.log_joint import Around
 from crossfade.bridges.pymc_words import in_words, origin
 from crossfade.bridges.scales import conditional_priors
@@ -24,25 +24,9 @@ from crossfade.bridges.supports import Support, in_python, of_variable, without_
 from crossfade.density.joint import AnyOf, Joint, fixed
 from crossfade.density.precision import float64
 from crossfade.density.traced import traced
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import CrossfadeError
 
 N_STARTS = 256
-
-
-class Jaxified(eqx.Module):
-    """Some terms of a PyMC model's log joint: a JAX function of its parameters in this order, with the data inside.
-
-    The function gives all terms at once; those that are not asked for are not computed once it is compiled.
-    """
-
-    function: Callable[..., Any] = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
-    terms: tuple[int, ...] = eqx.field(static=True)
-    constant: float = eqx.field(static=True)
-
-    def __call__(self, theta: Theta) -> Array:
-        found = self.function(*(jnp.asarray(theta[name]) for name in self.names))
-        return sum(found[term] for term in self.terms) + self.constant
 
 
 def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
@@ -60,7 +44,10 @@ def from_pymc(model: Any, *, factors: str | None = None) -> Joint:
     with float64(), config.change_flags(cxx=""):  # without a C compiler, which PyTensor would look for
         if not model.free_RVs:  # a point hypothesis
             return fixed(model.compile_logp()({}), _data(model))
-        supports = {rv.name: of_variable(rv, model.rvs_to_transforms[rv]) for rv in model.free_RVs}
+        supports = {
+            rv.name: of_variable(rv, model.rvs_to_transforms[rv], [own for own in model.basic_RVs if own is not rv])
+            for rv in model.free_RVs
+        }
         names = tuple(supports)
         inputs, terms = _log_densities(model)
         function = _jaxified(inputs, terms, model.check_bounds)
@@ -269,10 +256,16 @@ def _start(pymc: Any, model: Any, supports: dict[str, Support]) -> Any:
     transforms = {name: biject_to(support.constraint) for name, support in supports.items()}
     try:
         found = pymc.draw([model[name] for name in supports], draws=N_STARTS, random_seed=0, mode=in_python())
-    except NotImplementedError:
+    except Exception:  # NumPy's of each distribution are many: of what cannot be drawn, or is too far out
         from pymc.model.transform.conditioning import remove_value_transforms
 
-        point = remove_value_transforms(model).initial_point()
+        try:
+            point = remove_value_transforms(model).initial_point()
+        except Exception as error:
+            raise CrossfadeError(
+                f"PyMC can neither draw from the prior nor find an initial point ({first_line(error)}): look at the "
+                "parameters of the priors, or pass initval="
+            ) from error
         centre = {name: transforms[name].inv(jnp.asarray(point[name], float)) for name in supports}
         return Around({name: jnp.where(jnp.isfinite(u), u, 0.0) for name, u in centre.items()}, transforms)
     draws, kept = {}, np.ones(N_STARTS, bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import lgamma, prod
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from crossfade.types import CrossfadeError
 IMPROPER = {"FlatRV", "HalfFlatRV", "ICARRV"}
 # No density on a set with as many dimensions as entries, or none that the transform tells.
 UNSUITED = {"WishartRV", "DiracDeltaRV", "_HurdleRV", "SimulatorRV"}
+LUMPS = {"DiracDeltaRV", "_HurdleRV", "CensoredRV"}
 TRUSTED = {"CustomDistRV", "CustomSymbolicDistRV"}
 # The probability of an order is integrated along x = centre + scale sinh(u), or scale exp(u), for u between these.
 U_ORDER = np.linspace(-25.0, 25.0, 8001)
@@ -46,8 +48,8 @@ def in_python() -> Any:
     return Mode(linker="py", optimizer="fast_compile")
 
 
-def of_variable(rv: Any, transform: Any) -> Support:
-    """The support of the distribution, which a transform of the user's must not narrow."""
+def of_variable(rv: Any, transform: Any, others: Collection[Any] = ()) -> Support:
+    """The support of the distribution, which a transform of the user's must not narrow; `others` are the model's."""
     from pymc.distributions.transforms import Ordered, _default_transform
 
     kinds = {kind.__name__ for kind in type(rv.owner.op).__mro__}
@@ -58,7 +60,8 @@ def of_variable(rv: Any, transform: Any) -> Support:
         )
     if rv.dtype != "float64":
         raise CrossfadeError(f"{rv.name!r} is {rv.dtype}: build the model with pytensor.config.floatX = 'float64'")
-    if kinds & IMPROPER:
+    inner = set() if "_LKJCholeskyCovRV" in kinds else _inner_kinds(rv, others)  # whose sd_dist is looked at below
+    if (kinds | inner) & IMPROPER:
         raise CrossfadeError(
             f"the prior of {rv.name!r} is improper, so the Bayes factor would be arbitrary: give it a proper one"
         )
@@ -72,6 +75,13 @@ def of_variable(rv: Any, transform: Any) -> Support:
             f"{rv.name!r} is Censored and not observed, so it has lumps of probability at its bounds and no density: "
             "give it observed=, or clip a variable that is not censored"
         )
+    if inner & LUMPS:
+        raise CrossfadeError(
+            f"the prior of {rv.name!r} has a lump of probability (a DiracDelta, or a bound of Censored) and no density "
+            f"there: make two models, one with {rv.name!r} fixed there and one without the lump, and compare them"
+        )
+    if inner & UNSUITED:
+        raise CrossfadeError(f"{rv.name!r} is made of a distribution that has no density here: write it without")
     steps = getattr(transform, "transform_list", [transform])
     if kinds & TRUSTED:
         note = f"that the density of {rv.name!r} is normalised is taken on trust: it is the user's own"
@@ -86,6 +96,16 @@ def of_variable(rv: Any, transform: Any) -> Support:
                 "normalised there: use pm.Truncated or another distribution that is"
             )
     return _lkj(rv) if natural == packed_cholesky else Support(natural)
+
+
+def _inner_kinds(rv: Any, others: Collection[Any]) -> set[str]:
+    """What a variable is made of: the parts of a mixture, the start of a walk."""
+    from pytensor.graph.traversal import ancestors
+
+    made_of = ancestors(rv.owner.inputs, blockers=others)
+    ops = [variable.owner.op for variable in made_of if variable.owner and variable not in others]
+    truncated = getattr(rv.owner.op, "base_rv_op", None)  # which is no input
+    return {kind.__name__ for op in (*ops, truncated) for kind in type(op).__mro__}
 
 
 def without_sum_check(log_densities: list[Any]) -> list[Any]:
