@@ -17,7 +17,7 @@ from crossfade.bridges import sites
 from crossfade.bridges.factors import accepted, check_factors, trust
 from crossfade.bridges.sites import Program
 from crossfade.density.joint import Joint, as_joint, fixed
-from crossfade.density.model import Model, conditional, describe, layers, log_density, total
+from crossfade.density.model import Model, conditional, describe, layers, log_density, narrowed, total
 from crossfade.density.precision import in_float64
 from crossfade.density.series import Series
 from crossfade.density.traced import Traced, traced
@@ -105,7 +105,7 @@ def _step_by_step(
 
     def supports(program: Program, key: Array) -> dict[str, Any]:
         drawn = program.run({}, key)
-        return {name: sites.whole(drawn[name]).support for name in names}
+        return {name: narrowed(sites.whole(drawn[name])).support for name in names}
 
     first, second = (jax.tree.map(np.asarray, jax.jit(supports)(program, jax.random.key(k))) for k in (0, 1))
     for name in names:

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
-from crossfade.density.model import layers
+from crossfade.density.model import feasible, forgets, inner, layers, within
+from crossfade.density.rescale import covers
+from crossfade.density.sharing import elementwise
 from crossfade.types import Array, CrossfadeError, Theta
 
 Site = dict[str, Any]
@@ -78,9 +81,9 @@ def kept(site: Site) -> Array:
 
 def inside(site: Site) -> Array:
     """Where the values that count are in the support; everywhere, if the support cannot tell."""
-    support, value = site["fn"].support, jnp.asarray(site["value"])
+    value = jnp.asarray(site["value"])
     try:
-        return jnp.asarray(support(jnp.where(kept(site), value, support.feasible_like(value))))
+        return within(site["fn"], jnp.where(kept(site), value, feasible(site["fn"], value)))
     except (NotImplementedError, ValueError):
         return jnp.ones((), bool)
 
@@ -116,14 +119,13 @@ def check(site: Site, factors: bool = False) -> None:
         _check_latent(site, inner)
 
 
-def _check_latent(site: Site, inner: Distribution) -> None:
-    name, support = site["name"], site["fn"].support
-    if isinstance(inner, dist.ImproperUniform):
-        raise CrossfadeError(
-            f"the prior of {name!r} is improper, so the Bayes factor would be arbitrary: give it a proper one"
-        )
-    if isinstance(inner, dist.Delta):
+def _check_latent(site: Site, own: Distribution) -> None:
+    name = site["name"]
+    if isinstance(own, dist.Delta):
         raise CrossfadeError(f"{name!r} is a Delta, which has no density: make it a numpyro.deterministic")
+    if why := _unfit(name, own):  # before anything is asked of it
+        raise CrossfadeError(why)
+    support = site["fn"].support
     if support is None or support.is_discrete:
         raise CrossfadeError(
             f"{name!r} is discrete and not observed: pass it as data (obs=) if it is data, else sum it out of the "
@@ -136,6 +138,11 @@ def _check_latent(site: Site, inner: Distribution) -> None:
         )
     if site["scale"] is not None:
         raise CrossfadeError(f"the prior of {name!r} is scaled, so it is not normalised: take the scale away")
+    if part := next((part for part in map(_uneven, inner(own)) if part is not None), None):
+        raise CrossfadeError(
+            f"{name!r} has {type(layers(part)[-1]).__name__} as a part, which does not live where {name!r} does, so it "
+            "is not normalised: give all parts one support; a MixtureGeneral may be given support="
+        )
     try:
         biject_to(support)
     except NotImplementedError:
@@ -143,6 +150,58 @@ def _check_latent(site: Site, inner: Distribution) -> None:
             f"the support of {name!r} ({support}) has no map from unconstrained numbers: write {name!r} as a "
             "deterministic function of parameters that have one"
         ) from None
+
+
+def _unfit(name: str, prior: Distribution) -> str:
+    """Why such a prior has no normalised density, with a way out; or nothing."""
+    for part in inner(prior):
+        kind, own = type(part).__name__, type(part)
+        if isinstance(part, dist.ImproperUniform):
+            return f"the prior of {name!r} is improper, so the Bayes factor would be arbitrary: give it a proper one"
+        if isinstance(part, dist.Delta):
+            return (
+                f"the prior of {name!r} has a lump of probability, a Delta, and no density there: make two models, "
+                f"with {name!r} fixed there and without the lump, and compare them"
+            )
+        if kind.endswith("CensoredDistribution"):
+            return (
+                f"the prior of {name!r} is {kind}, which is a likelihood of censored data and no normalised density "
+                "of a parameter: give it obs=, or use the distribution that is not censored"
+            )
+        fields = (*own.gather_pytree_data_fields(), *own.gather_pytree_aux_fields())
+        if vars(part).get("_support") is not None and "_support" not in fields:
+            return (
+                f"NumPyro forgets the support of {name!r} ({kind}) when JAX compiles it: write it as a transform of "
+                "another distribution (Levy(loc, scale) as InverseGamma(0.5, 0.5) under AffineTransform(loc, scale))"
+            )
+    return ""
+
+
+def _uneven(whole: Distribution) -> Distribution | None:
+    """A part of a mixture, or the start of a diffusion, of which some values are impossible and NumPyro forgets it."""
+    if isinstance(whole, dist.MixtureGeneral):
+        parts, told = whole.component_distributions, whole._support is not None
+    elif isinstance(whole, dist.MixtureSameFamily):
+        parts, told = [whole.component_distribution], False
+    elif isinstance(whole, dist.EulerMaruyama):
+        parts, told = [whole.init_dist], False
+    elif isinstance(whole, dist.FoldedDistribution):
+        return None if _holds(whole.base_dist.support, dist.constraints.real) else whole.base_dist
+    else:
+        return None
+    for part in parts:
+        even = _holds(whole.support, part.support) and (told or _holds(part.support, whole.support))
+        if forgets(layers(part)[-1]) or not even:
+            return part
+    return None
+
+
+def _holds(support: Any, other: Any) -> bool:
+    """Whether a support holds all of another, as far as the bounds are known."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((support, other))):
+        return True
+    supports = [elementwise(own) for own in (support, other)]
+    return (type(supports[0]) is type(supports[1]) and not jax.tree.leaves(supports)) or covers(*supports)
 
 
 def _check_observed(site: Site) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import reduce
 from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.distributions import (
-    Distribution,
-    ExpandedDistribution,
-    Independent,
-    MaskedDistribution,
-    Normal,
-    constraints,
-)
+from numpyro import distributions as dist
+from numpyro.distributions import Distribution, Normal, TransformedDistribution, constraints
+from numpyro.distributions.transforms import AffineTransform, ExpTransform
 
 from crossfade.density.traced import traced
 from crossfade.types import Array, CrossfadeError, Theta
@@ -27,18 +24,108 @@ Prior: TypeAlias = Distribution | Callable[[Theta], Distribution]
 
 def given(prior: Prior, theta: Theta) -> Distribution:
     """The prior's distribution, conditional on the other parameters if it depends on them."""
+    return narrowed(_plainly_given(prior, theta))
+
+
+def _plainly_given(prior: Prior, theta: Theta) -> Distribution:
     return prior if isinstance(prior, Distribution) else prior(theta)
 
 
 def log_density(prior: Prior, name: str, theta: Theta) -> Array:
     """log p(theta[name] | the rest): -inf outside the support, where formulas would give garbage."""
-    distribution = given(prior, theta)
+    distribution = _plainly_given(prior, theta)
     value = theta[name]
-    if distribution.support is constraints.real:
+    if forgets(layers(distribution)[-1]):  # or else a compiler may round otherwise in the check than in the density
+        value = jax.lax.optimization_barrier(value)
+    elif distribution.support is constraints.real:
         return jnp.sum(distribution.log_prob(value))
-    inside = jnp.all(distribution.support(value))
-    safe = jnp.where(inside, value, distribution.support.feasible_like(value))
+    inside = jnp.all(within(distribution, value))
+    safe = jnp.where(inside, value, feasible(distribution, value))
     return jnp.where(inside, jnp.sum(distribution.log_prob(safe)), -jnp.inf)
+
+
+def forgets(own: Distribution) -> bool:
+    """Whether more is impossible than its support says: of the exponential of a Uniform, all positive numbers."""
+    if not isinstance(own, TransformedDistribution) or type(own).support is not TransformedDistribution.support:
+        return False  # classes of their own say where they live
+    images = [own.base_dist.support, *(transform.codomain for transform in own.transforms[:-1])]
+    pairs = [(_of_one(t.domain), _of_one(image)) for t, image in zip(own.transforms, images, strict=True)]
+    known = all(type(domain) is type(image) and not jax.tree.leaves(image) for domain, image in pairs)
+    return not known or forgets(layers(own.base_dist)[-1])
+
+
+def within(distribution: Distribution, value: Array) -> Array:
+    """Where a value is possible: in the support, and in that of what it is a transform of."""
+    found, own = jnp.asarray(distribution.support(value)), layers(distribution)[-1]
+    if not forgets(own):
+        return found
+    ahead, masks = jnp.ndim(value) - distribution.event_dim, [found]
+    for transform in reversed(own.transforms):
+        masks.append(transform.codomain(value))
+        value = transform.inv(value)
+    masks.append(within(own.base_dist, value))
+    return reduce(jnp.logical_and, (jnp.all(mask, axis=tuple(range(ahead, jnp.ndim(mask)))) for mask in masks))
+
+
+def feasible(distribution: Distribution, value: Array) -> Array:
+    """A possible value of this shape."""
+    own = layers(distribution)[-1]
+    if not forgets(own):
+        return distribution.support.feasible_like(value)
+    for transform in reversed(own.transforms):
+        value = transform.inv(value)
+    value = feasible(own.base_dist, value)
+    for transform in own.transforms:
+        value = transform(value)
+    return jax.lax.stop_gradient(value)
+
+
+def narrowed(distribution: Distribution) -> Distribution:
+    """The same with a support that forgets nothing, where that is a known half-line or interval: chains live inside."""
+    own = layers(distribution)[-1]
+    if not forgets(own):
+        return distribution
+    new = copy(own)
+    new.transforms, new.base_dist = [], narrowed(own.base_dist)
+    image = new.base_dist.support
+    with jax.ensure_compile_time_eval():  # bounds are numbers, even where the distribution is traced
+        for transform in own.transforms:
+            new.transforms.append(_from(_of_one(image), transform))
+            image = new.transforms[-1].codomain
+    for layer in reversed(layers(distribution)[:-1]):
+        outer = copy(layer)
+        outer.base_dist, new = new, outer
+    return new
+
+
+def _from(image: Any, transform: Any) -> Any:
+    """A transform of these numbers alone."""
+    below = isinstance(image, constraints.less_than)
+    bounded = below or isinstance(image, constraints.interval | constraints.greater_than)
+    moving = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((image, transform)))
+    if not bounded or moving or transform.domain is not constraints.real:
+        return transform
+    if type(transform) is ExpTransform:  # which knows no upper bounds alone
+        return ExpTransform(constraints.interval(-jnp.inf, image.upper_bound) if below else image)
+    if type(transform) is AffineTransform and abs(np.sum(np.sign(transform.scale))) == np.size(transform.scale):
+        return AffineTransform(transform.loc, transform.scale, domain=image)
+    return transform
+
+
+def _of_one(support: Any) -> Any:
+    """The support of one element, where elements do not depend on each other."""
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    return support
+
+
+def inner(distribution: Distribution) -> Iterator[Distribution]:
+    """The distribution and all that it is made of: what it transforms, mixes, begins with."""
+    yield distribution
+    for value in vars(distribution).values():
+        for part in jax.tree.leaves(value, is_leaf=lambda part: isinstance(part, Distribution)):
+            if isinstance(part, Distribution):
+                yield from inner(part)
 
 
 def total(log_densities: list[Array]) -> Array:
@@ -91,6 +178,11 @@ class Model(eqx.Module):
                 raise CrossfadeError(
                     f"the prior of {name!r} is {prior!r}: give a NumPyro distribution, or a function of the other "
                     "parameters that returns one"
+                )
+            parts = inner(prior) if isinstance(prior, Distribution) else ()
+            if any(part is not prior and isinstance(part, dist.Delta | dist.ImproperUniform) for part in parts):
+                raise CrossfadeError(
+                    f"the prior of {name!r} is improper in part, or has a lump of probability: give it a density"
                 )
         if data is not None and np.asarray(data).dtype.kind not in "biuf":
             raise CrossfadeError(
@@ -198,7 +290,7 @@ def conditional(prior: Callable[[Theta], Distribution], parents: Theta, words: s
 def layers(distribution: Distribution) -> list[Distribution]:
     """The distribution and those it wraps: expanded by a plate, made one event, masked."""
     found = [distribution]
-    while isinstance(found[-1], ExpandedDistribution | Independent | MaskedDistribution):
+    while isinstance(found[-1], dist.ExpandedDistribution | dist.Independent | dist.MaskedDistribution):
         found.append(found[-1].base_dist)
     return found
 
