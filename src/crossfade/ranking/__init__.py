@@ -13,7 +13,7 @@ from crossfade.methods.budget import asked, check_common
 from crossfade.methods.progress import Say, chosen
 from crossfade.methods.regressions import AUTO, ROUTES
 from crossfade.ranking.points import evidences
-from crossfade.ranking.prior import prior_of
+from crossfade.ranking.prior import kind_of, prior_of
 from crossfade.ranking.record import Ranking, ranked
 from crossfade.ranking.search import of_search
 from crossfade.ranking.terms import Space, Subsets
@@ -69,7 +69,9 @@ def rank(
     if len(named) < 2:
         raise CrossfadeError("a ranking needs two models or more")
     terms = {} if space is None else space.terms
-    said = {} if space is None else space.said
+    said: dict[str, Any] = {} if space is None else dict(space.said)
+    if "whole" in said:
+        said["whole"] = {**said["whole"], "prior": kind_of(prior)}
     found = {name: regression_of(model) for name, model in named.items()}
     if route == AUTO and not draws and design == "tree" and all(own is not None for own in found.values()):
         given = {name: own for name, own in sorted(found.items()) if own is not None}
@@ -93,7 +95,7 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
 def _by_points(
     models: dict[str, Regression],
     terms: Mapping[str, frozenset[str]],
-    said: Mapping[str, str],
+    said: Mapping[str, Any],
     unseen: float,
     prior: Mapping[str, float] | str | None,
     wanted: Any,
@@ -102,7 +104,7 @@ def _by_points(
 ) -> Ranking:
     names = tuple(models)
     own_terms = tuple(terms[name] for name in names) if terms else ()
-    weights = prior_of(prior, names, own_terms)
+    weights = prior_of(prior, names, own_terms, said.get("whole"))
     found = evidences(models, wanted, seed, say)
     data = digest(next(iter(models.values())).y)
     about = {"absolute": True, "target_se": wanted.target_se, "seed": seed, "responses": data, **said, **found.about}

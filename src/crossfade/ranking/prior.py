@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from crossfade.ranking.whole import BY_NAME, BY_SIZE, UNIFORM, Whole
 from crossfade.types import CrossfadeError
+
+Prior = Mapping[str, float] | str | None
+
+
+def kind_of(given: Prior) -> str:
+    return BY_NAME if isinstance(given, Mapping) else given or UNIFORM
 
 
 def prior_of(
-    given: Mapping[str, float] | str | None, names: tuple[str, ...], terms: tuple[frozenset[str], ...] = ()
+    given: Prior,
+    names: tuple[str, ...],
+    terms: tuple[frozenset[str], ...] = (),
+    whole: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
-    """Probabilities of the models: equal ("uniform"), equal for every number of terms ("size"), or weights by name."""
-    if given is None or given == "uniform":
+    """Probabilities of the models: equal ("uniform"), equal for every number of terms ("size"), or weights by name.
+
+    Of models that a search has kept (`whole` tells of all), the first two are shares of all models.
+    """
+    if isinstance(given, str) and given not in (UNIFORM, BY_SIZE):
+        raise CrossfadeError(f"unknown prior {given!r} over models: 'uniform', 'size' or weights by name")
+    if not isinstance(given, Mapping) and whole is not None:
+        log_weights = Whole(**whole)._replace(prior=kind_of(given)).log_weights
+        return np.exp(log_weights[[len(own) for own in terms]])
+    if given is None or given == UNIFORM:
         return np.full(len(names), 1 / len(names))
     if isinstance(given, str):
-        if given != "size":
-            raise CrossfadeError(f"unknown prior {given!r} over models: 'uniform', 'size' or weights by name")
         if not terms:
             raise CrossfadeError("prior 'size' is for formulas, whose terms can be counted: give weights by name")
         sizes = np.array([len(own) for own in terms])

@@ -12,7 +12,8 @@ from scipy.special import logsumexp
 
 from crossfade.analysis.errors import Replicates, variance_of
 from crossfade.methods.progress import Say, chosen
-from crossfade.ranking.prior import prior_of
+from crossfade.ranking.prior import kind_of, prior_of
+from crossfade.ranking.whole import BY_NAME, Whole
 from crossfade.types import CrossfadeError, Estimate, Theta
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Ranking(NamedTuple):
     names: tuple[str, ...]
     log_evidence: np.ndarray  # [model]; absolute where `absolute`, else relative to one of them
     left_out: np.ndarray  # [group, model]: without each group of chains or block of points, in all models at once
-    prior: np.ndarray  # [model]: probabilities
+    prior: np.ndarray  # [model]: probabilities, of a search among all its models and not only those listed
     verdict: str
     reasons: tuple[str, ...]
     missing: dict[str, str]  # models without an answer, and why
@@ -62,7 +63,7 @@ class Ranking(NamedTuple):
         left_out = np.array([function(own) for own in self.left_out])
         return Replicates(function(self.log_evidence), left_out, self.n_strata).estimate(name)
 
-    def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def each(self, function: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The same for many numbers at once: values and errors."""
         left_out = np.array([function(own) for own in self.left_out])
         return function(self.log_evidence), np.sqrt(variance_of(left_out, self.n_strata))
@@ -80,19 +81,39 @@ class Ranking(NamedTuple):
         return self._of(lambda log_z: float(log_z[j] - log_z[i]))
 
     @property
+    def whole(self) -> Whole | None:
+        """What a search tells of all models; with weights by name, those that are listed are all."""
+        found = Whole(**self.about["whole"]) if "whole" in self.about else None
+        return None if found is None or found.prior == BY_NAME else found
+
+    @property
+    def log_prior(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.prior))
+
+    @property
     def posterior(self) -> np.ndarray:
-        """Probabilities of the models, in their order."""
+        """Probabilities of the models, in their order; what a search has left aside has the rest."""
         return self.posterior_of(self.log_evidence)
 
     def posterior_of(self, log_z: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            log_p = log_z + np.log(self.prior)
-        return np.asarray(np.exp(log_p - logsumexp(log_p)))
+        return np.asarray(np.exp(log_z + self.log_prior - self.log_total(log_z)))
+
+    def log_total(self, log_z: np.ndarray) -> float:
+        """Log of evidence times prior, summed over all models that are known of."""
+        return float(np.logaddexp(logsumexp(log_z + self.log_prior), self.log_aside(log_z)))
+
+    def log_aside(self, log_z: np.ndarray) -> float:
+        """The same over models that a search has seen and left aside."""
+        return -np.inf if self.whole is None else self.whole.log_aside(self.shift(log_z))
+
+    def shift(self, log_z: np.ndarray) -> float:
+        return -np.inf if self.whole is None else self.whole.shift(self.names, log_z + self.log_prior, log_z)
 
     @property
     def probabilities(self) -> dict[str, Estimate]:
         """p(model | data) with its Monte-Carlo error."""
-        values, errors = self._each(self.posterior_of)
+        values, errors = self.each(self.posterior_of)
         dof = self.left_out.shape[0] - self.n_strata
         return {n: Estimate(float(v), float(e), dof) for n, v, e in zip(self.names, values, errors, strict=True)}
 
@@ -108,7 +129,7 @@ class Ranking(NamedTuple):
     @property
     def chance_of_winner(self) -> float:
         """That the first model has the highest posterior probability, as far as Monte-Carlo noise goes."""
-        log_p = self.log_evidence + np.log(np.maximum(self.prior, 1e-300))
+        log_p = self.log_evidence + self.log_prior
         near = np.flatnonzero(log_p > log_p[0] - 60)[:200]
         spread, vectors = np.linalg.eigh(self.covariance[np.ix_(near, near)])
         random = np.random.default_rng(0)
@@ -120,10 +141,17 @@ class Ranking(NamedTuple):
 
     def with_prior(self, prior: Mapping[str, float] | str | None) -> Ranking:
         """The same evidences under other probabilities of the models."""
-        weights = prior_of(prior, self.names, self.terms)
-        order = _order(self.names, self.log_evidence + np.log(np.maximum(weights, 1e-300)))
+        weights = prior_of(prior, self.names, self.terms, self.about.get("whole"))
         network = self.network and self.network._replace(settings=self.network.settings._replace(prior=prior))
-        return self._replace(prior=weights, network=network).taken(order)
+        return ranked(self._replace(prior=weights, network=network)._of_whole(prior=kind_of(prior)))
+
+    def _of_whole(self, **said: Any) -> Ranking:
+        """Where it is from a search, with this said of all models; whoever goes on knows it too."""
+        if "whole" not in self.about:
+            return self
+        whole = {**self.about["whole"], **said}
+        network = self.network and self.network._replace(said={**self.network.said, "whole": whole})
+        return self._replace(about={**self.about, "whole": whole}, network=network)
 
     def taken(self, order: np.ndarray) -> Ranking:
         """Some of the models, in this order."""
@@ -132,7 +160,7 @@ class Ranking(NamedTuple):
             names=tuple(self.names[i] for i in order),
             log_evidence=self.log_evidence[order],
             left_out=self.left_out[:, order],
-            prior=prior / prior.sum(),
+            prior=prior / prior.sum() if self.whole is None else prior / (1 - self.prior.sum() + prior.sum()),
             terms=tuple(self.terms[i] for i in order) if self.terms else (),
             moments=tuple(self.moments[i] for i in order) if self.moments else (),
         )
@@ -146,7 +174,10 @@ class Ranking(NamedTuple):
         out = self.where(name)
         if len(self.names) == 1:
             raise CrossfadeError(f"{name!r} is the only model left: a ranking needs one")
-        return self._replace(network=network).taken(np.delete(np.arange(len(self.names)), out))
+        rest = self._replace(network=network).taken(np.delete(np.arange(len(self.names)), out))
+        if "whole" not in self.about:
+            return rest
+        return rest._of_whole(gone=[*Whole(**self.about["whole"]).gone, sorted(self.terms[out])])
 
     # Tables -----------------------------------------------------------------------------------------------------
 
@@ -155,15 +186,14 @@ class Ranking(NamedTuple):
         """A row for each model, best first; log Bayes factors are over the best."""
         import pandas
 
-        relative, error = self._each(lambda log_z: log_z - log_z[0])
-        probability, its_error = self._each(self.posterior_of)
-        with np.errstate(divide="ignore"):
-            odds = _log_odds(self.log_evidence + np.log(self.prior)) - _log_odds(np.log(self.prior))
+        relative, error = self.each(lambda log_z: log_z - log_z[0])
+        probability, its_error = self.each(self.posterior_of)
         columns: dict[str, Any] = {"log_bayes_factor": relative, "error": error}
         if self.about.get("absolute"):
             columns["log_evidence"] = self.log_evidence
-        columns |= {"prior": self.prior, "probability": probability, "probability_error": its_error}
-        columns["log_bayes_factor_over_rest"] = odds
+        prior = self.prior if self.whole is None or self.whole.known else np.full(len(self.names), np.nan)
+        columns |= {"prior": prior, "probability": probability, "probability_error": its_error}
+        columns["log_bayes_factor_over_rest"] = import_module("crossfade.ranking.odds").over_rest(self)
         return pandas.DataFrame(columns, index=pandas.Index(self.names, name="model"))
 
     @property
@@ -172,42 +202,7 @@ class Ranking(NamedTuple):
 
         Matched: models with the term against the same models without it, where no other term is built on it.
         """
-        import pandas
-
-        if not self.terms:
-            raise CrossfadeError("these models have no terms: inclusion is for formulas")
-        # What all have was not asked about, unless a search has left the models without it aside.
-        common = frozenset[str]() if "search" in self.about else self.terms[0].intersection(*self.terms)
-        every = sorted(frozenset().union(*self.terms) - common, key=_by_order)
-        where = {own: i for i, own in enumerate(self.terms)}
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self.prior)
-        rows = []
-        for term in every:
-            has = np.array([term in own for own in self.terms])
-            inside = self._of(lambda log_z, has=has: float(self.posterior_of(log_z)[has].sum()))  # type: ignore[misc]
-            pairs = [(i, where[own - {term}]) for own, i in where.items() if term in own and own - {term} in where]
-            with_it, without = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
-            rows.append(
-                (
-                    term,
-                    self.prior[has].sum(),
-                    inside.value,
-                    inside.error,
-                    self._odds(np.flatnonzero(has), np.flatnonzero(~has), log_prior),
-                    self._odds(with_it, without, log_prior) if pairs else np.nan,
-                )
-            )
-        columns = ["term", "prior", "probability", "error", "log_bayes_factor", "matched_log_bayes_factor"]
-        return pandas.DataFrame(rows, columns=columns).set_index("term")
-
-    def _odds(self, some: Any, others: Any, log_prior: np.ndarray) -> float:
-        """The log Bayes factor of some models, taken together, over others."""
-        if not len(others):
-            return np.inf
-        after = self.log_evidence + log_prior
-        gained = [logsumexp(after[own]) - logsumexp(log_prior[own]) for own in (some, others)]
-        return float(gained[0] - gained[1])
+        return import_module("crossfade.ranking.odds").inclusion(self)
 
     def average(self, what: str | Quantity, given: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of a parameter over all models, 0 in those without it.
@@ -235,7 +230,7 @@ class Ranking(NamedTuple):
     def with_model(self, name: str, model: Any, *, draws: Any = None, progress: bool | Say = True) -> Ranking:
         """With one model more; the others are not sampled again."""
         answer = import_module("crossfade.ranking.answer")
-        return answer.with_model(self._made_from(), name, model, draws, chosen(progress))
+        return answer.with_model(self._made_from(), name, model, draws, chosen(progress))._replace(space=self.space)
 
     def _made_from(self) -> Any:
         if self.network is None:
@@ -269,25 +264,7 @@ class Ranking(NamedTuple):
         return import_module("crossfade.app.rankings").fragment(self)
 
 
-def _log_odds(log_weight: np.ndarray) -> np.ndarray:
-    """Of each over all others together; that of the heaviest from the others themselves, since 1 - p would be lost."""
-    p = np.exp(log_weight - logsumexp(log_weight))
-    top = int(np.argmax(log_weight))
-    rest = logsumexp(log_weight) + np.log1p(-np.where(np.arange(len(p)) == top, 0.0, p))
-    rest[top] = logsumexp(np.delete(log_weight, top)) if len(p) > 1 else -np.inf
-    return np.asarray(log_weight - rest)
-
-
-def _by_order(term: str) -> tuple[int, str]:
-    """Main effects first, then interactions."""
-    return term.count(":"), term
-
-
-def _order(names: tuple[str, ...], log_p: np.ndarray) -> np.ndarray:
-    """Best first; equal ones by name, so that the order in which they were given has no say."""
-    return np.array(sorted(range(len(names)), key=lambda i: (-log_p[i], names[i])), int)
-
-
 def ranked(ranking: Ranking) -> Ranking:
-    """Best first."""
-    return ranking.taken(_order(ranking.names, ranking.log_evidence + np.log(np.maximum(ranking.prior, 1e-300))))
+    """Best first; equal ones by name, so that the order in which they were given has no say."""
+    log_z, names, log_p = ranking.log_evidence, ranking.names, ranking.log_evidence + ranking.log_prior
+    return ranking.taken(np.array(sorted(range(len(names)), key=lambda i: (-log_p[i], -log_z[i], names[i])), int))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from math import comb, exp, log
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from scipy.special import logsumexp
 from crossfade.analysis.judge import Finding, level
 from crossfade.density.regression import LOG_2PI, Regression
 from crossfade.methods.progress import Say
-from crossfade.ranking.prior import prior_of
+from crossfade.ranking.prior import kind_of, prior_of
+from crossfade.ranking.whole import UNIFORM, Terms, counts_of, log_weights
 from crossfade.types import CrossfadeError
 
-Terms = frozenset[str]
 ALL_BUT = 1e-3  # of the posterior mass of the models that a search has seen, that it may leave aside
 MOST_SEEN = 50_000  # models that a search looks at
 N_STEPS = 20_000  # of a random walk over all models, which tells what the search has not seen
@@ -45,16 +45,15 @@ class Search:
     """Models that were looked at, and the mass of those that have not been left for their neighbours."""
 
     def __init__(self, space: Any, prior: str | None):
-        self.space, self.prior = space, prior
-        self.seen: dict[Terms, float] = {}  # log evidence + log prior, but for a constant
+        self.space = space
+        self.log_prior = log_weights(prior or UNIFORM, counts_of(space.parents))  # [size]: of one model
+        self.seen: dict[Terms, float] = {}  # log evidence + log prior
         self.queue: list[tuple[float, tuple[str, ...]]] = []
         self.best: Terms = frozenset()
         self.all = self.edge = 0.0  # masses over that of the best model
 
     def value(self, terms: Terms) -> float:
-        """With "size", models of one size share what it has."""
-        count = log(comb(self.space.n_terms, len(terms))) if self.prior == "size" else 0.0
-        return screened(self.space.model(terms)) - count
+        return screened(self.space.model(terms)) + float(self.log_prior[len(terms)])
 
     def look(self, terms: Terms) -> None:
         if terms in self.seen:
@@ -104,8 +103,10 @@ class Search:
         return float(np.mean(outside)), float(np.std(outside, ddof=1) / np.sqrt(N_WALKS))
 
 
-def searched(space: Any, say: Say, prior: Mapping[str, float] | str | None) -> tuple[list[Terms], str, float]:
-    """The models that carry all but ALL_BUT of the mass that was seen, how far the search went, and what it missed.
+def searched(
+    space: Any, say: Say, prior: Mapping[str, float] | str | None
+) -> tuple[list[Terms], dict[str, Any], float]:
+    """The models that carry all but ALL_BUT of the mass that was seen, what is said of all, and the share not seen.
 
     The most probable model that has not been left yet is left for all of its neighbours, until those that have not
     been left carry next to nothing.
@@ -113,7 +114,7 @@ def searched(space: Any, say: Say, prior: Mapping[str, float] | str | None) -> t
     if isinstance(prior, Mapping):
         raise CrossfadeError("a search over more than 14 terms takes prior='uniform' or 'size', not weights by name")
     prior_of(prior, ("",), (frozenset(),))  # refused before the search, not after it
-    search = Search(space, prior)
+    search = Search(space, kind_of(prior))
     search.look(frozenset())
     search.look(frozenset(space.columns))
     while search.queue and len(search.seen) < MOST_SEEN and (len(search.seen) < 1000 or search.share > ALL_BUT):
@@ -126,11 +127,30 @@ def searched(space: Any, say: Say, prior: Mapping[str, float] | str | None) -> t
     order = sorted(seen, key=lambda own: (-seen[own], tuple(sorted(own))))
     log_p = np.array([seen[own] for own in order])
     reached = np.cumsum(np.exp(log_p - logsumexp(log_p)))
-    kept = order[: int(np.searchsorted(reached, 1 - ALL_BUT)) + 1]
+    kept = order[: max(int(np.searchsorted(reached, 1 - ALL_BUT)) + 1, 2)]  # a ranking needs two
     how = "by their evidence" if space.full.conjugate else "by Laplace's approximation"
     said = (
         f"{len(seen):,} of up to {2**space.n_terms:,} models were looked at {how}; the {len(kept):,} ranked here carry "
         f"{1 - ALL_BUT:.1%} of their mass. Random walks over all models spent {share:.1%} ± {error:.1%} of their time "
         "on models that were not looked at: about as much of the mass is missing here."
     )
-    return kept, said, share
+    return kept, {"search": said, "whole": _of_all(search, order, len(kept))}, share
+
+
+def _of_all(search: Search, order: list[Terms], n_kept: int) -> dict[str, Any]:
+    """What a ranking of the first of these models is told of all others: a `Whole` but for the prior."""
+    space = search.space
+    log_z = np.array([search.seen[own] - search.log_prior[len(own)] for own in order])
+    size = np.array([len(own) for own in order])
+    left = np.arange(len(order)) >= n_kept
+
+    def by_size(some: np.ndarray) -> list[float | None]:
+        each = [log_z[some & (size == k)] for k in range(space.n_terms + 1)]
+        return [float(logsumexp(own)) if len(own) else None for own in each]
+
+    return {
+        "parents": {term: sorted(own) for term, own in space.parents.items()},
+        "screened": {space.name(own): float(value) for own, value in zip(order[:n_kept], log_z, strict=False)},
+        "aside": by_size(left),
+        "lacking": {term: by_size(left & np.array([term not in own for own in order])) for term in space.columns},
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from crossfade.bridges.design import INTERCEPT, Design, Recipe, designs
 from crossfade.bridges.formula import Prior, regressions, statement
 from crossfade.density.regression import Regression
 from crossfade.methods.progress import Say
-from crossfade.ranking.search import Terms, searched
+from crossfade.ranking.search import searched
+from crossfade.ranking.whole import Terms
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Space(NamedTuple):
 
     models: dict[str, Regression]
     terms: dict[str, Terms]
-    said: dict[str, str] = {}
+    said: dict[str, Any] = {}  # kept with the ranking; "whole" is what a search tells of all models
     unseen: float = 0.0  # about how much of the mass of all models is in others
     rows: Rows | None = None
 
@@ -104,7 +105,7 @@ def orders(
     return Space(models, {}, said, rows=Rows(((full.recipe, names),)))
 
 
-def _said(design: Design, prior: str) -> dict[str, str]:
+def _said(design: Design, prior: str) -> dict[str, Any]:
     """What the page says of all models: the rows that they are of, the scale of the columns, the priors, notes."""
     notes = {"note": "; ".join(design.notes)} if design.notes else {}
     return {"rows": str(len(design.y)), "scale": design.scale, "prior": prior, **notes}
@@ -118,7 +119,7 @@ class Subsets(NamedTuple):
     columns: dict[str, list[int]]  # of every term that may be left out
     always: list[int]  # columns of every model: the intercept
     parents: dict[str, Terms]  # what a term is built on
-    said: dict[str, str]
+    said: dict[str, Any]
     rows: Rows
 
     @property
@@ -147,10 +148,10 @@ class Subsets(NamedTuple):
     def space(self, say: Say, prior: Mapping[str, float] | str | None) -> Space:
         """All models where there are few terms; else those that a search finds to carry the mass."""
         if self.n_terms <= MOST:
-            found, said, unseen = [*self.every()], self.said, 0.0
+            found, said, unseen = [*self.every()], dict(self.said), 0.0
         else:
-            found, how, unseen = searched(self, say, prior)
-            said = {**self.said, "search": how}
+            found, told, unseen = searched(self, say, prior)
+            said = {**self.said, **told}
         models = {self.name(terms): self.model(terms) for terms in found}
         return Space(models, {self.name(terms): terms for terms in found}, said, unseen, self.rows)
 
