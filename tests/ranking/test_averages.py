@@ -9,7 +9,8 @@ from assertions import rng
 from scipy.special import expit
 
 from crossfade import Model
-from crossfade.ranking import rank
+from crossfade.bridges.formula import Prior
+from crossfade.ranking import averages, rank
 from crossfade.ranking.terms import all_subsets, from_many_formulas, orders
 from crossfade.types import CrossfadeError
 
@@ -94,6 +95,45 @@ def test_logistic_predictions_by_a_grid(table, new):
     assert np.abs(found["mean"] - means).max() < 4 * found["error"].max() + 1e-6
     at_the_mean = expit(ranking.average("Intercept")[0] + ranking.average("x")[0] * standard[1])
     assert np.abs(at_the_mean - means).max() > 4 * found["error"].max() + 1e-6  # the twin: the response at the mean
+
+
+def test_errors_of_predictions_are_in_common(table, new, monkeypatch):
+    """All models take the same random numbers: what moves the mean of each moves the average as far."""
+    ranking = rank(all_subsets(table, "success ~ x + z", family="logistic"), progress=False)
+    ranking = ranking._replace(left_out=np.tile(ranking.log_evidence, (16, 1)))  # weights that are known
+    moved = 0.01 * rng(2).normal(size=(16, 3))
+
+    def expected(model, rows, seed):
+        mean = np.full(3, 0.1 * len(model.names))
+        return averages.Moments(mean, np.ones(3)), mean + moved
+
+    monkeypatch.setattr(averages, "_expected", expected)
+    assert ranking.posterior.max() < 0.9
+    assert ranking.predict(new)["error"].to_numpy() == pytest.approx(np.sqrt(15 * moved.var(axis=0)))
+
+
+@pytest.mark.slow
+def test_errors_of_predictions_over_seeds():
+    """With the errors of 32 models taken as independent, they scatter 1.6 times as far as was stated."""
+    random = rng(2)
+    table = pandas.DataFrame(random.normal(size=(40, 5)), columns=list("abcde"))
+    table["count"] = random.poisson(np.exp(0.5 + 0.4 * table["a"]))
+    new = pandas.DataFrame(2.5 * random.normal(size=(6, 5)), columns=list("abcde"))
+    ranking = rank(
+        all_subsets(table, "count ~ a + b + c + d + e", family="poisson", prior=Prior(sd=0.3)), progress=False
+    )
+    ranking = ranking._replace(left_out=np.tile(ranking.log_evidence, (16, 1)))  # weights that are known
+    runs = [ranking._replace(about={"seed": seed}).predict(new) for seed in range(24)]
+    scatter = np.std([own["mean"] for own in runs], axis=0, ddof=1)
+    stated = np.sqrt(np.mean([own["error"] ** 2 for own in runs], axis=0))
+    assert 0.75 < np.mean(scatter / stated) < 1.3
+
+
+def test_a_table_without_rows_is_predicted_to_be_one(table, new):
+    for formulas, family in ((("y ~ x", "y ~ x + g"), "gaussian"), (("success ~ x", "success ~ z"), "logistic")):
+        ranking = rank(from_many_formulas(table, *formulas, family=family), progress=False)
+        none = ranking.predict(new[:0])
+        assert list(none.columns) == ["mean", "sd", "error"] and len(none) == 0 and none.to_numpy().dtype.kind == "f"
 
 
 def test_orders_and_chains_predict_too(table, new):

@@ -85,6 +85,34 @@ def test_priors_over_models():
             ranking().with_prior(bad)
 
 
+def test_a_model_without_prior_weight_is_never_best():
+    """However much its evidence says: here more than the logarithm of the smallest number."""
+    far = ranked(
+        ranking()._replace(log_evidence=np.array([0.0, -1500.0, -1501.0, -1502.0]), left_out=np.zeros((16, 4)))
+    )
+    first, *others = far.names
+    own = far.with_prior({others[0]: 1.0, others[1]: 1.0})
+    assert own.names == (*others[:2], first, others[2])  # those without weight by their evidence
+    assert own.probabilities[first].value == 0 and own.chance_of_winner == 1.0
+    assert own.probabilities[others[0]].value == pytest.approx(1 / (1 + np.exp(-1)))
+    over = own.table["log_bayes_factor_over_rest"]
+    assert over[others[0]] == pytest.approx(1.0) and over[others[1]] == pytest.approx(-1.0)
+    both = np.logaddexp(-1500.0, -1501.0) - np.log(2)  # its own prior has no say in a Bayes factor
+    assert over[first] == pytest.approx(-both) and over[others[2]] == pytest.approx(-1502.0 - both)
+    assert np.isnan(far.with_prior({first: 1.0}).table["log_bayes_factor_over_rest"][first])  # there are no others
+
+
+def test_averages_over_models_that_are_next_to_impossible():
+    own = ranking()._replace(log_evidence=np.array([0.0, 0.0, -2000.0, -2001.0]))
+    p = 1 / (1 + np.exp(-1))
+    moments = ({}, {}, {"q": Moments(np.array(1.0), np.array(0.5))}, {"q": Moments(np.array(3.0), np.array(0.5))})
+    mean, sd = own._replace(moments=moments).average("q", given=True)
+    assert mean == pytest.approx(p + 3 * (1 - p)) and sd == pytest.approx(np.sqrt(0.5 + 4 * p * (1 - p)))
+    assert own._replace(moments=moments).average("q")[0] == 0
+    with pytest.raises(CrossfadeError, match="all models with a parameter 'q' have a prior weight of 0"):
+        own._replace(moments=moments, prior=np.array([0.5, 0.5, 0.0, 0.0])).average("q", given=True)
+
+
 def test_averages_over_models():
     own = ranking()
     p = {name: own.probabilities[name].value for name in NAMES}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import logsumexp
 
 from crossfade.analysis.errors import variance_of
 from crossfade.density.regression import Regression
@@ -36,13 +37,17 @@ def averaged(ranking: Ranking, parameter: str, given: bool) -> tuple[np.ndarray,
     if not has.any():
         known = sorted({name for own in ranking.moments for name in own})
         raise CrossfadeError(f"no model has a parameter {parameter!r}: choose from {', '.join(known[:20])}")
-    p = ranking.posterior * (has if given else 1.0)
     own = [moments.get(parameter) for moments in ranking.moments]
     shapes = {found.mean.shape for found in own if found is not None}
     if len(shapes) > 1:
         raise CrossfadeError(f"{parameter!r} has other shapes in other models, {sorted(shapes)}: no average")
     zero = Moments(*(np.zeros(next(iter(shapes))),) * 2)
-    return _mixed(p / p.sum(), [moments if moments is not None else zero for moments in own])
+    log_p = np.where(has | (not given), ranking.log_evidence + ranking.log_prior, -np.inf)
+    if log_p.max() == -np.inf:
+        raise CrossfadeError(
+            f"all models with a parameter {parameter!r} have a prior weight of 0: give one of them some (with_prior)"
+        )
+    return _mixed(np.exp(log_p - logsumexp(log_p)), [moments if moments is not None else zero for moments in own])
 
 
 def _mixed(p: np.ndarray, moments: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +88,7 @@ def computed(ranking: Ranking, what: Quantity) -> tuple[np.ndarray, np.ndarray]:
         found.append(Moments(values.mean(axis=0), values.var(axis=0)))
     if len({own.mean.shape for own in found}) > 1:
         raise CrossfadeError("the function has other shapes in other models: no average")
-    return _mixed(ranking.posterior, found)
+    return _mixed(ranking.posterior / ranking.posterior.sum(), found)
 
 
 def predicted(ranking: Ranking, table: pandas.DataFrame) -> pandas.DataFrame:
@@ -96,32 +101,36 @@ def predicted(ranking: Ranking, table: pandas.DataFrame) -> pandas.DataFrame:
         raise CrossfadeError(
             "predict(table) is for formulas: average a function of the draws, ranking.average(lambda theta: ...)"
         )
+    if not len(table):
+        return pandas.DataFrame({"mean": [], "sd": [], "error": []}, index=table.index, dtype=float)
     columns = ranking.space.rows.columns(table)
-    p = ranking.posterior
+    p = ranking.posterior / ranking.posterior.sum()
     heavy = np.argsort(-p, kind="stable")
     heavy = heavy[: int(np.searchsorted(np.cumsum(p[heavy]), 1 - NEGLIGIBLE)) + 1]
-    moments, errors = [], []
-    for i in heavy:
+    weight = p[heavy] / p[heavy].sum()
+    moments, moved = [], np.zeros((N_BLOCKS, len(table)))
+    for i, share in zip(heavy, weight, strict=True):
         model = ranking.space.models.get(ranking.names[i])
         if model is None:
             raise CrossfadeError(f"{ranking.names[i]!r} was added later and is no formula: take it away to predict")
         rows = np.column_stack([columns[name] for name in model.names])
-        own, error = _expected(model, rows, ranking.about.get("seed", 0))
+        own, without = _expected(model, rows, ranking.about.get("seed", 0))
         moments.append(own)
-        errors.append(error)
-    weight = p[heavy] / p[heavy].sum()
+        moved += share * (without - own.mean)
     mean, sd = _mixed(weight, moments)
     left_out = np.array([own[heavy] / own[heavy].sum() for own in map(ranking.posterior_of, ranking.left_out)])
     by_weights = variance_of(left_out @ np.array([own.mean for own in moments]), ranking.n_strata)
-    error = np.sqrt(by_weights + weight**2 @ np.array(errors) ** 2)
+    # All models take the same random numbers, so that their errors add up instead of cancelling.
+    error = np.sqrt(by_weights + variance_of(moved))
     shift, scale = ranking.space.rows.response
     return pandas.DataFrame({"mean": shift + scale * mean, "sd": scale * sd, "error": scale * error}, index=table.index)
 
 
 def _expected(model: Regression, rows: np.ndarray, seed: int) -> tuple[Moments, np.ndarray]:
-    """Of the responses in these rows, under the posterior of one model; and the Monte-Carlo error of the means."""
+    """Of the responses in these rows, under the posterior of one model; and the means without each block of points."""
     if model.conjugate:
-        return Moments(*model.expected(rows)), np.zeros(len(rows))
+        mean, variance = model.expected(rows)
+        return Moments(mean, variance), np.tile(mean, (N_BLOCKS, 1))
     side = Side(model.log_joint, around_mode(*model.mode_and_curvature()))
     side = refined(side, seed, N_POINTS * N_BLOCKS)
     own = weighted(side, Stream(1 + len(model.names), (seed, 5)).more(N_POINTS))
@@ -131,4 +140,4 @@ def _expected(model: Regression, rows: np.ndarray, seed: int) -> tuple[Moments, 
     second = np.einsum("bp,bpr->r", weight, response**2) / total.sum()
     mean = first.sum(axis=0) / total.sum()
     left_out = (first.sum(axis=0) - first) / (total.sum() - total)[:, None]
-    return Moments(mean, np.maximum(second - mean**2, 0.0)), np.sqrt(variance_of(left_out))
+    return Moments(mean, np.maximum(second - mean**2, 0.0)), left_out
