@@ -3,16 +3,19 @@
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import pandas
 import pytest
 from assertions import assert_estimate
 from lines import DESIGNS, X, Y, _level, in_numpyro, posterior
 from numpyro import distributions as dist
 from scipy import stats
 
+from crossfade.bridges.formula import as_model
 from crossfade.bridges.numpyro import from_numpyro
 from crossfade.density.model import Model
 from crossfade.ranking import rank
 from crossfade.ranking.network import spanning
+from crossfade.ranking.terms import from_many_formulas
 from crossfade.types import CrossfadeError
 
 FEATURES = {"level": DESIGNS[0], "line": DESIGNS[1], "curve": np.column_stack([np.ones(20), X, X**2])}
@@ -58,6 +61,35 @@ def test_three_models_along_a_tree(found):
     assert abs(residual.value) < 4 * residual.error + 1e-9 and residual.error < 0.05
     mean, _ = found.average("mu")
     assert np.isfinite(mean)
+
+
+@pytest.mark.parametrize("n_chains", [4, 6])
+def test_few_chains(n_chains):
+    """Halves of two or three chains make as many groups."""
+    own = rank({name: MODELS[name] for name in ("level", "line")}, n_chains=n_chains, progress=False)
+    assert own.left_out.shape == (n_chains, 2)
+    exact = EXACT["line"] - EXACT["level"]
+    assert_estimate(own.log_bayes_factor("level", "line"), exact, max_error=0.05)
+
+
+def test_a_model_added_to_formulas():
+    table = pandas.DataFrame({"y": Y, "x": X, "z": X**2})
+    space = from_many_formulas(table, "y ~ 1", "y ~ x", "y ~ z")
+    extra = as_model(space.models["y ~ z"])
+    two = space._replace(models={name: space.models[name] for name in ("y ~ 1", "y ~ x")})
+    own = rank(two, route="path", n_chains=8, target_se=0.2, prior="size", progress=False)
+    with pytest.raises(CrossfadeError, match=r"counts terms, and those of 'extra' are not known: add it to .*uniform"):
+        own.with_model("extra", extra, progress=False)
+    with pytest.raises(CrossfadeError, match=r"weights by name, and that of 'extra' is not known: add it to .*uniform"):
+        own.with_prior({"y ~ 1": 1.0}).with_model("extra", extra, progress=False)
+    more = own.with_prior("uniform").with_model("extra", extra, progress=False)
+    assert sorted(more.names) == ["extra", "y ~ 1", "y ~ x"] and more.terms == ()
+    exact = rank(space, progress=False).log_bayes_factor("y ~ 1", "y ~ z").value
+    assert_estimate(more.log_bayes_factor("y ~ 1", "extra"), exact, max_error=0.3)
+    with pytest.raises(CrossfadeError, match="'extra' was added later and is no formula"):
+        more.predict(table[:2])
+    assert more.without("extra").predict(table[:2])["mean"].notna().all()
+    assert more.with_prior({"extra": 1.0, "y ~ 1": 1.0}).probabilities["y ~ x"].value == 0
 
 
 @pytest.mark.slow

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from crossfade.analysis.errors import Replicates
 from crossfade.analysis.judge import (
     CHANCE,
     Finding,
@@ -27,7 +26,7 @@ from crossfade.density.precision import in_float64
 from crossfade.density.programs import kept_on_disk, let_go
 from crossfade.methods.answer import chains_of_model
 from crossfade.methods.budget import GROWTH
-from crossfade.methods.edge import GOOD_OVERLAP, N_GROUPS, Edge, grown, with_draws
+from crossfade.methods.edge import GOOD_OVERLAP, Edge, grown, with_draws
 from crossfade.methods.progress import Say, duration
 from crossfade.ranking.averages import moments_of
 from crossfade.ranking.network import (
@@ -45,6 +44,7 @@ from crossfade.ranking.network import (
 from crossfade.ranking.points import relative_errors
 from crossfade.ranking.prior import prior_of
 from crossfade.ranking.record import Closure, Ranking, ranked
+from crossfade.ranking.solved import Solved, solved_of, way
 from crossfade.runs.plan import in_directory
 from crossfade.sampling.clock import OutOfTime, until
 from crossfade.sampling.hmc import SEGMENT
@@ -56,7 +56,7 @@ from crossfade.types import CrossfadeError, Estimate
 def by_draws(
     models: Mapping[str, Any],
     terms: Mapping[str, frozenset[str]],
-    said: Mapping[str, str],
+    said: Mapping[str, Any],
     draws: Mapping[str, Any],
     settings: Settings,
     say: Say,
@@ -101,38 +101,16 @@ def with_model(network: Network, name: str, model: Any, draws: Any, say: Say) ->
     """With one model more; the others are not sampled again."""
     if name in network.draws:
         raise CrossfadeError(f"there is a model {name!r} already: give the new one a name of its own")
+    prior = network.settings.prior
+    if (isinstance(prior, Mapping) and name not in prior) or (prior == "size" and name not in network.terms):
+        why = "counts terms, and those of" if prior == "size" else "gives weights by name, and that of"
+        raise CrossfadeError(
+            f"the prior over models {why} {name!r} {'are' if prior == 'size' else 'is'} not known: add it to "
+            "ranking.with_prior('uniform'), and give weights by name afterwards"
+        )
     began = time.perf_counter()
     network = network._replace(missing={own: why for own, why in network.missing.items() if own != name})
     return answered(sampled(network, {name: model}, {name: draws}, say, began), say, began)
-
-
-class Solved(NamedTuple):
-    """Log evidences over that of the first name, and the same without each group; the readings of the tree."""
-
-    names: list[str]
-    values: np.ndarray  # [model]
-    left_out: np.ndarray  # [group, model]
-    readings: dict[Pair, Replicates]
-
-    def difference(self, pair: Pair) -> Replicates:
-        i, j = (self.names.index(name) for name in pair)
-        return Replicates(float(self.values[j] - self.values[i]), self.left_out[:, j] - self.left_out[:, i], 2)
-
-
-def _solved(network: Network, before: dict[Pair, Replicates]) -> Solved:
-    """Sums along the tree; readings of pairs that have not changed are taken from `before`."""
-    readings = {pair: before.get(pair) or reading(network.edges[pair]) for pair in network.tree}
-    names = network.names
-    at: dict[str, Replicates] = {names[0]: Replicates(0.0, np.zeros(2 * N_GROUPS), 2)}
-    while len(at) < len(names):
-        for (a, b), own in readings.items():
-            if a in at and b not in at:
-                at[b] = Replicates(at[a].value + own.value, at[a].left_out + own.left_out, 2)
-            elif b in at and a not in at:
-                at[a] = at[b].minus(own)
-    return Solved(
-        names, np.array([at[name].value for name in names]), np.array([at[name].left_out for name in names]).T, readings
-    )
 
 
 def answered(network: Network, say: Say, began: float) -> Ranking:
@@ -142,7 +120,7 @@ def answered(network: Network, say: Say, began: float) -> Ranking:
         raise CrossfadeError(f"no model could be sampled. {why}")
     asked, stopped = network.settings.asked, ""
     network = with_tree(network, say)
-    solved = _solved(network, {})
+    solved = solved_of(network, {})
     while not stopped:
         error, worst = _asked_error(network, solved)
         say(f"worst error {error:.2g}, {asked.target_se:g} asked | {duration(time.perf_counter() - began)} so far")
@@ -160,7 +138,7 @@ def answered(network: Network, say: Say, began: float) -> Ranking:
             break
         changed = {pair for pair in later.tree if later.edges[pair] is not network.edges[pair]}
         network = later
-        solved = _solved(network, {pair: own for pair, own in solved.readings.items() if pair not in changed})
+        solved = solved_of(network, {pair: own for pair, own in solved.readings.items() if pair not in changed})
     return _ranking(network, solved, error, stopped, say)
 
 
@@ -176,24 +154,8 @@ def _asked_error(network: Network, solved: Solved) -> tuple[float, Pair]:
     if not network.tree:
         return error, ("", "")
     best, worst = real[int(np.argmax(solved.values[real]))], real[int(np.argmax(errors))]
-    way = _way(network.tree, names[best], names[worst]) or list(network.tree)
-    return error, max(way, key=lambda pair: (solved.readings[pair].variance, pair))
-
-
-def _way(tree: tuple[Pair, ...], start: str, end: str) -> list[Pair]:
-    """The pairs of the tree between two models."""
-    came: dict[str, Pair | None] = {start: None}
-    queue = [start]
-    for name in queue:
-        for pair in tree:
-            if name in pair and (other := pair[pair[0] == name]) not in came:
-                came[other] = pair
-                queue.append(other)
-    found, name = [], end
-    while (step := came[name]) is not None:
-        found.append(step)
-        name = step[step[0] == name]
-    return found
+    between = way(network.tree, names[best], names[worst]) or list(network.tree)
+    return error, max(between, key=lambda pair: (solved.readings[pair].variance, pair))
 
 
 def _grown(network: Network, pair: Pair, growth: float) -> Network | None:
@@ -251,18 +213,19 @@ def _record(network: Network, solved: Solved) -> Ranking:
     if network.settings.evidence and NOTHING in solved.names:
         zero = solved.names.index(NOTHING)
         values, without = values - solved.values[zero], without - solved.left_out[:, [zero]]
-    terms = tuple(network.terms[name] for name in names) if network.terms else ()
+    known = bool(network.terms) and all(name in network.terms for name in names)  # one added later may have none
+    terms = tuple(network.terms[name] for name in names) if known else ()
+    about = {"whole": network.said["whole"]} if known and "whole" in network.said else {}
     prior = network.settings.prior
     if isinstance(prior, Mapping):
         prior = {name: weight for name, weight in prior.items() if name not in network.missing}
-    return ranked(
-        Ranking(tuple(names), values, without, prior_of(prior, tuple(names), terms), "", (), {}, terms, n_strata=2)
-    )
+    weights = prior_of(prior, tuple(names), terms, about.get("whole"))
+    return ranked(Ranking(tuple(names), values, without, weights, "", (), {}, terms, n_strata=2, about=about))
 
 
 def _ranking(network: Network, solved: Solved, error: float, stopped: str, say: Say) -> Ranking:
     settings = network.settings
-    findings = of_error(Estimate(0.0, error, 2 * N_GROUPS - 2), settings.asked.target_se, stopped)
+    findings = of_error(Estimate(0.0, error, 2 * network.n_groups - 2), settings.asked.target_se, stopped)
     for name in network.names:
         if network.draws[name].u.shape[2]:
             findings += of_chains(chains_of_model(name, network.draws[name]), error)
@@ -285,7 +248,8 @@ def _ranking(network: Network, solved: Solved, error: float, stopped: str, say: 
         "tree": [" | ".join(pair) for pair in network.tree],
         "n_draws": {name: int(own.n_draws * own.n_chains) for name, own in network.draws.items() if name != NOTHING},
         "brought": [name for name, own in network.draws.items() if own.brought is not None],
-        **network.said,
+        **{key: value for key, value in network.said.items() if key != "whole"},
+        **numbers.about,
     }
     word, reasons = judge(findings)
     missing = {name: why for name, why in network.missing.items() if name != NOTHING}

@@ -25,15 +25,7 @@ from crossfade.density.sharing import check_data
 from crossfade.many import seed_of
 from crossfade.methods import fitted
 from crossfade.methods.budget import Asked
-from crossfade.methods.edge import (
-    GOOD_OVERLAP,
-    HEADLINE,
-    MAX_RUNGS,
-    N_GROUPS,
-    Edge,
-    left_out,
-    with_rung,
-)
+from crossfade.methods.edge import GOOD_OVERLAP, HEADLINE, MAX_RUNGS, N_GROUPS, Edge, left_out, with_rung
 from crossfade.methods.edge import fitted as fitted_edge
 from crossfade.methods.progress import Say, duration
 from crossfade.runs.ahead import sampled_ahead
@@ -69,7 +61,7 @@ class Network(NamedTuple):
     missing: dict[str, str]
     settings: Settings
     terms: Mapping[str, frozenset[str]]
-    said: Mapping[str, str]
+    said: Mapping[str, Any]
     edges: dict[Pair, Edge] = {}
     tree: tuple[Pair, ...] = ()
 
@@ -77,6 +69,11 @@ class Network(NamedTuple):
     def names(self) -> list[str]:
         """Of models with draws, in an order that does not depend on how they were given."""
         return sorted(self.draws)
+
+    @property
+    def n_groups(self) -> int:
+        """Of chains in each half, as `left_out` of an edge makes them."""
+        return min(N_GROUPS, next(iter(self.draws.values())).n_chains // 2)
 
     def without(self, name: str) -> Network:
         """Of the other models: whoever goes on with it does not meet this one again."""
@@ -290,7 +287,8 @@ def _without_groups(legs: tuple[Leg, ...]) -> list[tuple[Leg, ...]]:
     """Rungs were sampled with their fits, so these stay when chains are left out."""
     found: list[tuple[Leg, ...]] = []
     for h, leg in enumerate(legs):
-        for group in np.array_split(np.arange(leg.forward.n_chains), N_GROUPS):
-            kept = leg._replace(forward=leg.forward.take(chains=np.setdiff1d(np.arange(leg.forward.n_chains), group)))
+        chains = np.arange(leg.forward.n_chains)
+        for group in np.array_split(chains, min(N_GROUPS, len(chains))):
+            kept = leg._replace(forward=leg.forward.take(chains=np.setdiff1d(chains, group)))
             found.append((kept, legs[1]) if h == 0 else (legs[0], kept))
     return found
