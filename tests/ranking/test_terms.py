@@ -61,6 +61,19 @@ def test_formulas_by_name(table):
         from_many_formulas(table, "out ~ a")
 
 
+def test_subsets_need_an_intercept(table):
+    for formula in ("out ~ 0 + a + kind", "out ~ a + b - 1"):
+        with pytest.raises(CrossfadeError, match=r"subsets need an intercept.* take the 0 or -1 out of it"):
+            all_subsets(table, formula)
+
+
+def test_an_interaction_is_one_in_either_order(table):
+    with pytest.raises(CrossfadeError, match=r"'out ~ a\*b' and 'out ~ b\*a' are one model"):
+        from_many_formulas(table, "out ~ a*b", "out ~ c", "out ~ b*a")
+    space = from_many_formulas(table, "out ~ a*b", "out ~ b*a + c", "out ~ a")
+    assert space.terms["out ~ a*b"] == {"a", "b", "a:b"} and space.terms["out ~ b*a + c"] == {"a", "b", "a:b", "c"}
+
+
 @pytest.mark.parametrize(("response", "family"), [("out", "gaussian"), ("yes", "logistic")])
 def test_a_search_finds_what_enumeration_finds(table, response, family, monkeypatch):
     formula = f"{response} ~ a + b + c + d + e + f + g + h"

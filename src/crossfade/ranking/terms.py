@@ -69,9 +69,24 @@ def from_many_formulas(
     found = designs(table, *formulas, family=family, scaling=scaling, drop_missing=drop_missing)
     names = [" ".join(formula.split()) for formula in formulas]
     models = dict(zip(names, regressions(found, family, prior), strict=True))
-    terms = {name: frozenset(own.terms) - {"1"} for name, own in zip(names, found, strict=True)}
+    _check_twins(models)
+    spelt: dict[frozenset[str], str] = {}  # a:b is b:a
+    terms = {
+        name: frozenset(spelt.setdefault(frozenset(term.split(":")), term) for term in own.terms if term != "1")
+        for name, own in zip(names, found, strict=True)
+    }
     rows = Rows(tuple((own.recipe, own.names) for own in found))
     return Space(models, terms, _said(found[0], statement(prior, family)), rows=rows)
+
+
+def _check_twins(models: Mapping[str, Regression]) -> None:
+    """No two models are one under other names, which would have its prior probability twice."""
+    seen: dict[Any, str] = {}
+    for name, own in models.items():
+        columns = zip(own.design.T, own.mean, own.precision, strict=True)
+        same = seen.setdefault(frozenset((values.tobytes(), *numbers) for values, *numbers in columns), name)
+        if same != name:
+            raise CrossfadeError(f"{same!r} and {name!r} are one model, with the same columns: leave one of them out")
 
 
 def orders(
@@ -171,6 +186,10 @@ def all_subsets(
     `scaling` are those of `from_formulas`.
     """
     (full,) = designs(table, formula, family=family, scaling=scaling, drop_missing=drop_missing)
+    if "1" not in full.terms:  # the columns of a factor would depend on what else a model has
+        raise CrossfadeError(
+            f"subsets need an intercept, which every model keeps, and {formula!r} has none: take the 0 or -1 out of it"
+        )
     (whole,) = regressions([full], family, prior)
     columns = {term: own for term, own in full.terms.items() if term != "1" and own}
     if not columns:
