@@ -28,7 +28,7 @@ def of_search(unseen: float) -> list[Finding]:
     if now := level(unseen, MISSED):
         said = f"Models that were not looked at hold about {unseen:.0%} of the probability"
         return [
-            Finding(now, f"{said}: probabilities are those among the models listed. Leave terms out, or group them.")
+            Finding(now, f"{said}: probabilities are those among the models looked at. Leave terms out, or group them.")
         ]
     return []
 
