@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +51,19 @@ def named_in(formula: str, columns: Iterable[Any]) -> list[str]:
     return [str(name) for name in dict.fromkeys(columns) if str(name) in names]
 
 
+def right_of(formula: str) -> str:
+    """What is right of the ~, which a name in backticks may hold as well."""
+    left = re.match(rf"(?:{SET_APART.pattern}|[^~])*~", formula)
+    return formula[left.end() :] if left else formula
+
+
+def labelled(table: pandas.DataFrame) -> pandas.DataFrame:
+    """With text for the labels of all columns, as formulas have it: 2019 becomes "2019"."""
+    if all(isinstance(name, str) for name in table.columns):
+        return table
+    return table.set_axis([str(name) for name in table.columns], axis="columns")
+
+
 def hint_of(formula: str, columns: Iterable[Any]) -> str:
     """What may have been meant by a name of several words in a formula that is no column."""
     names = list(map(str, columns))
@@ -84,6 +99,42 @@ def check_names(table: pandas.DataFrame, formulas: Sequence[str], wanted: Iterab
             raise CrossfadeError(f"the table has more than one column {name!r}: rename all but one")
 
 
+def as_meant(table: pandas.DataFrame, used: list[str]) -> pandas.DataFrame:
+    """With columns of the kinds that formulaic knows: numbers, in whatever they were kept, and text."""
+    import pandas
+
+    changed: dict[str, Any] = {}
+    for name in used:
+        column = table[name]
+        if isinstance(column.dtype, pandas.CategoricalDtype):
+            continue
+        gaps = column.isna().to_numpy()
+        if column.dtype == object:  # databases hand numbers out like this
+            there = column[~gaps]
+            if len(there) and all(isinstance(value, Real | Decimal | np.bool_) for value in there):
+                whole = column.infer_objects()
+                changed[name] = (
+                    [np.nan if gap else float(value) for value, gap in zip(column, gaps, strict=True)]
+                    if whole.dtype == object
+                    else whole
+                )
+        elif isinstance(column.dtype, pandas.api.extensions.ExtensionDtype):
+            if pandas.api.types.is_numeric_dtype(column):
+                changed[name] = column.to_numpy(dtype=float, na_value=np.nan) if gaps.any() else column.to_numpy()
+            elif pandas.api.types.is_string_dtype(column):
+                changed[name] = column.astype(object)
+    return table.assign(**changed) if changed else table
+
+
+def without_unused_levels(table: pandas.DataFrame, used: list[str]) -> pandas.DataFrame:
+    """Of factors whose rows of some level are gone: there is nothing to learn of these."""
+    import pandas
+
+    factors = [name for name in used if isinstance(table[name].dtype, pandas.CategoricalDtype)]
+    changed: dict[str, Any] = {name: table[name].cat.remove_unused_categories() for name in factors}
+    return table.assign(**changed) if changed else table
+
+
 def check_entries(table: pandas.DataFrame, used: list[str]) -> None:
     """No column of numbers has infinite ones, or text among them."""
     import pandas
@@ -93,6 +144,8 @@ def check_entries(table: pandas.DataFrame, used: list[str]) -> None:
         if pandas.api.types.is_numeric_dtype(column):
             if len(infinite := np.flatnonzero(np.isinf(column.to_numpy(dtype=float, na_value=np.nan)))):
                 raise CrossfadeError(f"column {name!r} has {counted(infinite, 'infinite value')}: mend these rows")
+            continue
+        if isinstance(column.dtype, pandas.CategoricalDtype):  # a factor, whatever its levels look like
             continue
         # Text that mostly reads as numbers is a spoilt column of numbers, not a factor with many levels.
         there = column.notna()
@@ -137,9 +190,13 @@ def whole_rows(table: pandas.DataFrame, used: list[str], drop_missing: bool) -> 
 
 def in_numbers(table: pandas.DataFrame, name: str, family: str) -> tuple[pandas.DataFrame, list[str]]:
     """The table with a response of two labels as 1 and 0, and a note that says which is which."""
+    from pandas import CategoricalDtype
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     column = table[name]
+    if isinstance(column.dtype, CategoricalDtype) and is_numeric_dtype(column.cat.categories):
+        column = column.astype(column.cat.categories.dtype)
+        table = table.assign(**{name: column})
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return table, []
     words = column.astype(str).str.strip()
@@ -152,6 +209,20 @@ def in_numbers(table: pandas.DataFrame, name: str, family: str) -> tuple[pandas.
         )
     coded = (words.str.casefold() == one.casefold()).astype(float)
     return table.assign(**{name: coded}), [f"response {name}: {one} = 1, {zero} = 0{why}"]
+
+
+def check_range(y: np.ndarray, response: str, family: str) -> None:
+    """The response is something the family can produce; only the gaussian can produce any number."""
+    if family == "logistic" and not set(y) <= {0, 1}:
+        raise CrossfadeError(
+            f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
+            f"{seen(y)}: recode it, or use the gaussian family"
+        )
+    if family == "poisson" and len(bad := np.flatnonzero((y < 0) | (y != np.floor(y)))):
+        raise CrossfadeError(
+            f"the response {response!r} must be whole numbers of at least 0 in the poisson family, but it has "
+            f"{counted(bad, 'other value')}, {seen(y[bad])}: give counts, or use the gaussian family"
+        )
 
 
 def _two_levels(words: pandas.Series) -> tuple[str, str, str]:

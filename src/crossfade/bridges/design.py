@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crossfade.bridges.columns import (
+    as_meant,
     check_entries,
     check_names,
+    check_range,
     counted,
     gaps_in,
     hint_of,
     in_backticks,
     in_numbers,
+    labelled,
     named_in,
     powers_in,
-    seen,
+    right_of,
     whole_rows,
+    without_unused_levels,
 )
 from crossfade.types import CrossfadeError
 
@@ -41,8 +45,9 @@ class Recipe(NamedTuple):
     used: tuple[str, ...]  # the columns of the table that it reads
 
     def columns(self, table: pandas.DataFrame) -> np.ndarray:
-        used = list(self.used)
+        table, used = labelled(table), list(self.used)
         check_names(table, (), used, used)
+        table = as_meant(table, used)
         check_entries(table, used)
         if said := gaps_in(table, used)[1]:
             raise CrossfadeError(f"values are missing in the new rows: {said}; leave these rows out or fill the gaps")
@@ -71,7 +76,12 @@ class Design(NamedTuple):
     def levels(self) -> dict[str, float]:
         """Columns of one level of a factor, and what they were divided by."""
         scaled = zip(self.names, self.recipe.sd, strict=True)
-        return {name: float(sd) for name, sd in scaled if "[T." in name and ":" not in name}
+        return {name: float(sd) for name, sd in scaled if "[T." in name and not is_product(name)}
+
+
+def is_product(name: str) -> bool:
+    """Whether a coefficient is of an interaction; levels of factors, such as 10:30, may hold colons as well."""
+    return ":" in re.sub(r"\[[^\]]*\]", "", name)
 
 
 class Prepared(NamedTuple):
@@ -79,7 +89,7 @@ class Prepared(NamedTuple):
 
     table: pandas.DataFrame
     parsed: dict[str, Any]  # by what messages call them
-    used: dict[str, list[str]]  # the columns that each names
+    needed: dict[str, list[str]]  # the columns that each names right of the ~
     response: str
     notes: list[str]
 
@@ -93,6 +103,7 @@ def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing:
         raise CrossfadeError(f"unknown family {family!r}: choose one of {', '.join(FAMILIES)}{hint}")
     if len(table) == 0:
         raise CrossfadeError("the table has no rows: there is nothing to compare the models on")
+    table = labelled(table)
     labels = [f"formula {k + 1}" for k in range(len(formulas))] if len(formulas) > 1 else ["the formula"]
     texts = {which: in_backticks(text, table.columns) for which, text in zip(labels, formulas, strict=True)}
     parsed = {which: _parse(text, which, table) for which, text in texts.items()}
@@ -104,12 +115,14 @@ def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing:
                 "explanations of the same data, so give all formulas one response"
                 + next(filter(None, (hint_of(text, table.columns) for text in texts.values())), "")
             )
-    used_by = {which: named_in(text, table.columns) for which, text in texts.items()}
-    used = list(dict.fromkeys(name for own in used_by.values() for name in own))
+    needed = {which: named_in(right_of(text), table.columns) for which, text in texts.items()}
+    used = list(dict.fromkeys(name for text in texts.values() for name in named_in(text, table.columns)))
     wanted = {str(name) for formula in parsed.values() for name in formula.required_variables if name != "."}
     check_names(table, formulas, wanted, used)
+    table = as_meant(table, used)
     check_entries(table, used)
     table, notes = whole_rows(table, used, drop_missing)
+    table = without_unused_levels(table, used)
     if (name := response.strip("`")) in table.columns:  # an expression such as log(y) is looked at later
         table, coding = in_numbers(table, name, family)
         notes += coding
@@ -117,7 +130,7 @@ def prepared(table: pandas.DataFrame, *formulas: str, family: str, drop_missing:
         for own in powers_in(text):
             power = own.replace("^", "**")
             notes.append(f"{own} in {which} means {re.split(r' *[*^]', own)[0]}; the power is written I({power})")
-    return Prepared(table, parsed, used_by, response, notes)
+    return Prepared(table, parsed, needed, response, notes)
 
 
 def designs(
@@ -126,16 +139,20 @@ def designs(
     """The designs of formulas with one response, on the same rows and the same scale."""
     if scaling not in SCALINGS:
         raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
-    table, parsed, used_by, response, notes = prepared(table, *formulas, family=family, drop_missing=drop_missing)
+    table, parsed, needed, response, notes = prepared(table, *formulas, family=family, drop_missing=drop_missing)
     every = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
     y = next(iter(every.values()))[0]
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
-    _check_range(y, response, family)
+    check_range(y, response, family)
     if family == "gaussian" and set(y) == {0, 1}:
         notes.append(f"the response {response} is 0 or 1 in every row: was the logistic family meant?")
     columns_of: dict[frozenset[str], str] = {}
-    for which, (_, columns, names, _, _) in every.items():
+    for which, (_, columns, names, terms, _) in every.items():
+        if INTERCEPT in terms:  # the column of ones is the term 1
+            raise CrossfadeError(
+                f"a column may not be called {INTERCEPT!r}, the name of the column of ones: rename the column"
+            )
         if (twin := columns_of.setdefault(frozenset(names), which)) != which:
             both = "both formulas" if len(formulas) == 2 else f"{twin} and {which}"
             raise CrossfadeError(
@@ -156,8 +173,7 @@ def designs(
         y, units = (y - shift) / sd, (float(shift), float(sd))
     found = []
     for which, (_, own, names, terms, spec) in every.items():
-        needed = tuple(name for name in used_by[which] if name != response.strip("`"))
-        recipe = Recipe(spec, *_units(own, names, scaling, centred), units, needed)
+        recipe = Recipe(spec, *_units(own, names, scaling, centred), units, tuple(needed[which]))
         found.append(Design(y, (own - recipe.mean) / recipe.sd, names, said, terms, recipe, tuple(notes)))
     if scaling == "standardise" and (note := _of_levels(found)):
         found = [own._replace(notes=(*own.notes, note)) for own in found]
@@ -199,20 +215,6 @@ def _parse(formula: str, which: str, table: pandas.DataFrame) -> Any:
     if len(list(parsed.lhs)) != 1:
         raise CrossfadeError(f"{which}, {formula!r}, has more than one response: name one left of the ~")
     return parsed
-
-
-def _check_range(y: np.ndarray, response: str, family: str) -> None:
-    """The response is something the family can produce; only the gaussian can produce any number."""
-    if family == "logistic" and not set(y) <= {0, 1}:
-        raise CrossfadeError(
-            f"the response {response!r} must be 0 or 1 in the logistic family, but its values are "
-            f"{seen(y)}: recode it, or use the gaussian family"
-        )
-    if family == "poisson" and len(bad := np.flatnonzero((y < 0) | (y != np.floor(y)))):
-        raise CrossfadeError(
-            f"the response {response!r} must be whole numbers of at least 0 in the poisson family, but it has "
-            f"{counted(bad, 'other value')}, {seen(y[bad])}: give counts, or use the gaussian family"
-        )
 
 
 def _matrices(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crossfade.bridges.design import Design, designs
+from crossfade.bridges.design import Design, designs, is_product
 from crossfade.density.regression import Regression
 from crossfade.types import CrossfadeError
 
@@ -129,7 +129,7 @@ def _by_coefficient(prior: Prior, names: list[str]) -> Prior:
 def coefficients_of(name: str, names: Iterable[str]) -> list[str]:
     """The coefficient of this name, or those of the factor of this name."""
     known = list(names)
-    return [name] if name in known else [own for own in known if own.startswith(f"{name}[") and ":" not in own]
+    return [name] if name in known else [own for own in known if own.startswith(f"{name}[") and not is_product(own)]
 
 
 def _check(prior: Prior, family: str) -> None:
