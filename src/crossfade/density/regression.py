@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln
 
-from crossfade.types import Posterior
+from crossfade.types import CrossfadeError, Posterior
 
 LOG_2PI = float(np.log(2 * np.pi))
 BLOCK = 2**21  # numbers in memory at a time
 FACTORS = 512  # in (1, 2]: their product fits a float64, so one logarithm serves so many rows
 VARIANCE = "variance"
 LARGEST = 40.0  # log rate beyond which NumPy draws no counts
+# Counts in all, beyond which y eta and exp(eta) are too large for their difference to be left with enough digits. What
+# does without that difference takes longer, and changes nothing for fewer.
+MANY = 1e9
 
 
 class Regression(NamedTuple):
@@ -112,7 +115,12 @@ class Regression(NamedTuple):
         if self.family == "logistic":
             return (random.uniform(size=len(eta)) < expit(eta)).astype(float)
         if self.family == "poisson":
-            return random.poisson(np.exp(np.minimum(eta, LARGEST))).astype(float)
+            if eta.max() > LARGEST:  # counts of a smaller rate would not be what the model makes up
+                raise CrossfadeError(
+                    f"the prior makes up Poisson rates beyond e^{LARGEST:g} (this time e^{eta.max():.0f}), of which no "
+                    "counts can be drawn: standardise the covariates, or give their priors a smaller sd"
+                )
+            return random.poisson(np.exp(eta)).astype(float)
         return eta + np.sqrt(variance) * random.standard_normal(len(eta))
 
     def _least_squares(self) -> tuple[np.ndarray, np.ndarray, float]:
@@ -133,8 +141,13 @@ class Regression(NamedTuple):
         return np.concatenate([*found, np.zeros(0)]) + log_prior
 
     def _log_likelihood(self, theta: np.ndarray) -> np.ndarray:
-        explained = theta @ (self.design.T @ self.y)
         eta = theta @ self.design.T
+        if self.family == "poisson" and self.y.sum() > MANY:
+            near, log_near = near_counts(self.y)
+            away = np.subtract(eta, np.log(near), out=eta)
+            with np.errstate(over="ignore"):
+                return away @ self.y - np.expm1(away) @ near + log_near
+        explained = theta @ (self.design.T @ self.y)
         if self.family == "poisson":
             with np.errstate(over="ignore"):  # an infinite rate is impossible, and its log likelihood -inf
                 return explained - np.exp(eta, out=eta).sum(axis=1) - gammaln(self.y + 1).sum()
@@ -152,6 +165,24 @@ class Regression(NamedTuple):
 
         It is concave, so damped Newton steps arrive from anywhere; they begin at the prior's mean or at 0.
         """
+        try:
+            mode, curvature = self._newton()
+            np.linalg.cholesky(curvature[::-1, ::-1])  # in this order proposals need it
+        except np.linalg.LinAlgError:
+            which = ", ".join(map(repr, self._collinear()))
+            raise CrossfadeError(
+                f"the columns {which} are so nearly collinear that rounding hides what tells them apart: standardise "
+                'them (scaling="standardise"), write poly(x, 3) for powers of x, or leave one of them out'
+            ) from None
+        return mode, curvature
+
+    def _collinear(self) -> list[str]:
+        """The columns in the combination of least size, each column having size 1."""
+        root = np.linalg.qr(self.design / np.linalg.norm(self.design, axis=0), mode="r")
+        weight = np.abs(np.linalg.svd(root)[2][-1])
+        return [name for name, own in zip(self.names, weight, strict=True) if own > 0.1 * weight.max()]
+
+    def _newton(self) -> tuple[np.ndarray, np.ndarray]:
         theta = max((self.mean, np.zeros_like(self.mean)), key=lambda at: self.log_joint(at[None])[0])
         for _ in range(200):
             fitted, weight = self._fitted(theta)
@@ -176,6 +207,18 @@ class Regression(NamedTuple):
         if self.family == "poisson":
             return np.exp(eta)
         return np.asarray(expit(eta)) if self.family == "logistic" else eta
+
+
+def near_counts(y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Rates m = max(y, 1), and the log probability of all counts at them: large parts cancel once and for all.
+
+    log P(y | e^eta) = log P(y | m) + y d - m (e^d - 1) with d = eta - log m, and by Stirling's series
+    log P(y | y) = -log(2 pi y) / 2 - 1 / (12 y) + 1 / (360 y^3) - ...
+    """
+    near = np.maximum(y, 1.0)
+    exact = y * np.log(near) - near - gammaln(y + 1)
+    series = -0.5 * np.log(2 * np.pi * near) - 1 / (12 * near) + 1 / (360 * near**3)
+    return near, float(np.where(y < 1e3, exact, series).sum())
 
 
 def regression_of(model: Any) -> Regression | None:
