@@ -1,5 +1,7 @@
 """Regressions as numbers, against quadrature and against the models that are sampled."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from assertions import assert_estimate
@@ -11,6 +13,7 @@ from crossfade.bridges.formula import as_model
 from crossfade.density.precision import float64
 from crossfade.density.regression import Regression, regression_of
 from crossfade.methods.coupled import NOTHING, Coupled, Side, around_mode
+from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
 from crossfade.worlds.glm import logistic
 
@@ -173,3 +176,58 @@ def test_one_evidence_by_quadrature():
     assert_estimate(both.answer().estimate(), top + np.log(value), max_error=0.01)
     with pytest.raises(AssertionError, match="sigma"):  # without the prior's constant
         assert_estimate(both.answer().estimate(), top + np.log(value) + np.log(PRECISION).sum() / 2, max_error=0.01)
+
+
+def exact_poisson(y, design, theta):
+    """The log likelihood in 50 digits, the factorials by Stirling's series."""
+    with localcontext(prec=50):
+        pi, total = Decimal("3.14159265358979323846264338327950288419716939937510"), Decimal(0)
+        for k, row in zip(map(Decimal, y), design, strict=True):
+            eta = sum(Decimal(a) * Decimal(b) for a, b in zip(row, theta, strict=True))
+            series = (2 * pi * k).ln() / 2 + 1 / (12 * k) - 1 / (360 * k**3) + 1 / (1260 * k**5)
+            total += k * eta - eta.exp() - (k * k.ln() - k + series)
+        return float(total)
+
+
+@pytest.mark.parametrize("size", [1e8, 1e13, 1e14])
+def test_counts_of_any_size_keep_their_digits(size):
+    """The terms of the plain formula are 1e15 and more: their difference was wrong by whole numbers."""
+    design = np.column_stack([np.ones(30), np.linspace(-1, 1, 30)])
+    y = np.random.default_rng(1).poisson(size * np.exp(0.3 * design[:, 1])).astype(float)
+    own = Regression("poisson", y, design, NAMES, np.zeros(2), np.full(2, 0.01))
+    mode, curvature = own.mode_and_curvature()
+    model = as_model(own)
+    for far in (0.0, 3.0):
+        theta = mode + far / np.sqrt(np.diag(curvature)) * [1, -1]
+        prior = norm(0, 10).logpdf(theta).sum()
+        truth = exact_poisson(y.tolist(), design.tolist(), theta.tolist())
+        assert own.log_joint(theta[None])[0] - prior == pytest.approx(truth, abs=1e-4)
+        with float64():
+            assert float(model.log_likelihood(dict(zip(NAMES, theta, strict=True)))) == pytest.approx(truth, abs=1e-4)
+
+
+def test_both_formulas_for_counts_agree(monkeypatch):
+    own = regression("poisson")._replace(y=np.array([0.0, 0.0, 1.0, 2.0, 30.0, 900.0, 1e3, 1e4, 1e6]))
+    points = RANDOM.normal(size=(5, 2))
+    plain = own.log_joint(points)
+    monkeypatch.setattr("crossfade.density.regression.MANY", 0.0)
+    assert own.log_joint(points).tolist() != plain.tolist()
+    np.testing.assert_allclose(own.log_joint(points), plain, rtol=1e-13)
+    assert own.log_joint(np.array([[1e4, 0.0]]))[0] == -np.inf
+
+
+def test_rates_that_no_counts_can_be_drawn_of_are_refused():
+    own = regression("poisson")
+    assert own._replace(mean=np.array([20.0, 0.0])).simulate(np.random.default_rng(1)).max() > 1e6
+    with pytest.raises(
+        CrossfadeError, match=r"rates beyond e\^40 .*: standardise the covariates, or give .* smaller sd"
+    ):
+        own._replace(mean=np.array([60.0, 0.0])).simulate(np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_collinear_columns_are_named(family):
+    design = np.column_stack([X[:, 0], 1e12 * X[:, 1], 2e12 * X[:, 1]])
+    own = Regression(family, Y[family], design, ("one", "big", "bigger"), np.zeros(3), np.full(3, 0.01))
+    with pytest.raises(CrossfadeError, match=r"columns 'big', 'bigger' are so nearly collinear.*poly\(x, 3\)"):
+        own.mode_and_curvature()

@@ -11,12 +11,15 @@ from assertions import assert_estimate
 from crossfade import compare, from_formulas, load, prior_sensitivity
 from crossfade.bridges.formula import Prior, designs, regressions
 from crossfade.data import load as data
+from crossfade.density.model import Model
 from crossfade.density.regression import Regression, regression_of
 from crossfade.methods.budget import Asked
+from crossfade.methods.coupled import around_mode
 from crossfade.methods.regressions import CLOSED, COUPLED, by_regression, without_chains
 from crossfade.types import CrossfadeError
 from crossfade.worlds import linear
-from crossfade.worlds.glm import logistic
+from crossfade.worlds.glm import logistic, poisson
+from crossfade.worlds.glm.laplace import mode_and_curvature
 
 PIMA = -2.625013
 
@@ -189,3 +192,34 @@ def test_bad_settings_are_named_without_chains_too():
         with pytest.raises(CrossfadeError, match=words):
             without_chains(*pima(), settings)
     assert without_chains(*pima(), {"share": []}) == ""  # to share nothing is to ask for a path
+
+
+def test_nearly_collinear_powers_of_a_year():
+    """The inverse of their curvature is lost in rounding: that was a LinAlgError."""
+    year = np.arange(1960.0, 2020.0)
+    y = (np.random.default_rng(1).uniform(size=60) < 0.5) * 1.0
+    own = Regression("logistic", y, year[:, None] ** np.arange(5), tuple("abcde"), np.zeros(5), np.full(5, 0.01))
+    mode, curvature = own.mode_and_curvature()
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(np.linalg.inv(curvature))
+    root = around_mode(mode, curvature).root
+    np.testing.assert_allclose(root.T @ curvature @ root, np.eye(5), atol=1e-3)
+    assert np.array_equal(root, np.tril(root))
+    assert answer((own.taken([0, 1]), own)).verdict == "trustworthy"
+
+
+@pytest.mark.parametrize("world", [logistic, poisson])
+def test_priors_in_another_order_are_the_same_model(world):
+    random = np.random.default_rng(1)
+    x = random.normal(3, 1, size=40)
+    y = (random.uniform(size=40) < 1 / (1 + np.exp(3 - x))) * 1.0
+    sd = np.array([10.0, 0.1])
+    model = world.model(y, np.column_stack([np.ones(40), x]), ("one", "x"), prior_sd=sd)
+    turned = Model(dict(reversed(model.priors.items())), model.log_likelihood, model.kernel, model.data)
+    assert turned.names == ("x", "one")
+    assert answer((regression_of(model), regression_of(turned))).log_bayes_factor[:2] == (0.0, 0.0)
+    (mode, curvature), (mode_turned, curvature_turned) = map(mode_and_curvature, (model, turned))
+    np.testing.assert_array_equal(mode, mode_turned[::-1])
+    np.testing.assert_allclose(curvature, curvature_turned[::-1, ::-1])
+    more = Model({**model.priors, "z": model.priors["x"]}, model.log_likelihood, model.kernel, model.data)
+    assert regression_of(more) is None

@@ -38,13 +38,15 @@ def linked(
     return Model(priors, likelihood(y, design, tuple(names)), kernel, y)
 
 
-def as_regression(family: str, design: np.ndarray, m: Model) -> Regression | None:
-    """The model as numbers, where its priors are those it was made with."""
-    priors = [m.priors[name] for name in m.names]
+def as_regression(family: str, design: np.ndarray, names: tuple[str, ...], m: Model) -> Regression | None:
+    """The model as numbers, where its priors are of the kind it was made with; names are those of the columns."""
+    if set(m.names) != set(names):
+        return None
+    priors = [m.priors[name] for name in names]
     if m.data is None or any(type(prior) is not dist.Normal for prior in priors):
         return None
     mean, precision = np.array([normal_mean_and_precision(prior) for prior in priors]).T
-    return Regression(family, m.data, design, m.names, mean, precision)
+    return Regression(family, m.data, design, names, mean, precision)
 
 
 def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +58,8 @@ def mode_and_curvature(m: Model) -> tuple[np.ndarray, np.ndarray]:
     if own is None:
         raise CrossfadeError("this world's sampler is for its own models, with their data: pass kernel=")
     mode, curvature = own.mode_and_curvature()
-    return mode, curvature - np.diag(prior)
+    order = [own.names.index(name) for name in m.names]  # of the priors, which need not be that of the columns
+    return mode[order], curvature[np.ix_(order, order)] - np.diag(prior)
 
 
 def hmc(m1: Model, m2: Model) -> HMC:

@@ -57,7 +57,7 @@ class LogisticLikelihood(eqx.Module):
         return -sum_softplus(self.rows @ vector(theta, self.names))
 
     def as_regression(self, m: Model) -> Regression | None:
-        return None if m.data is None else as_regression("logistic", flips(m.data)[:, None] * self.rows, m)
+        return None if m.data is None else as_regression("logistic", flips(m.data)[:, None] * self.rows, self.names, m)
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 10.0) -> Model:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from crossfade.density.model import Model
-from crossfade.density.regression import Regression
+from crossfade.density.regression import MANY, Regression, near_counts
 from crossfade.sampling.kernel import Cycle
 from crossfade.types import Array, CrossfadeError, Theta
 from crossfade.worlds.design import vector
@@ -23,6 +23,8 @@ class PoissonLikelihood(eqx.Module):
     rows: np.ndarray  # [n, p]
     totals: np.ndarray  # X'y [p]
     log_factorials: np.ndarray  # their sum
+    # Of very many counts: y, and what `near_counts` has of them, since the terms above would cancel.
+    many: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):
@@ -33,13 +35,19 @@ class PoissonLikelihood(eqx.Module):
         self.rows, self.names = design, names
         self.totals = design.T @ y
         self.log_factorials = np.asarray(gammaln(y + 1).sum())
+        near, log_near = near_counts(y)
+        self.many = (y, near, np.asarray(log_near)) if y.sum() > MANY else None
 
     def __call__(self, theta: Theta) -> Array:
         beta = vector(theta, self.names)
+        if self.many is not None:
+            y, near, log_near = self.many
+            away = self.rows @ beta - np.log(near)
+            return y @ away - near @ jnp.expm1(away) + log_near
         return self.totals @ beta - jnp.sum(jnp.exp(self.rows @ beta)) - self.log_factorials
 
     def as_regression(self, m: Model) -> Regression | None:
-        return laplace.as_regression("poisson", self.rows, m)
+        return laplace.as_regression("poisson", self.rows, self.names, m)
 
 
 def model(y: Any, design: Any, names: tuple[str, ...], *, prior_mean: Any = 0.0, prior_sd: Any = 2.5) -> Model:
