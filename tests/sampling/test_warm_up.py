@@ -8,6 +8,7 @@ import pytest
 from assertions import rng
 from linear_pairs import key
 
+from crossfade.analysis.judge import R_HAT
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.joint import as_joint
 from crossfade.paths.fit import root_covariance
@@ -136,16 +137,20 @@ def test_chains_on_their_way_are_left_alone():
 
 @pytest.mark.slow
 def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
-    """A polynomial of order 9: its coefficients hang together, and a vague prior of the noise starts far away."""
+    """A polynomial of order 9: its coefficients hang together, and a vague prior of the noise starts far away.
+
+    Of first draws one R-hat in ten is above 1.05, which one depends on the last bits: those are sampled again.
+    """
     joint = as_joint(linear.radiocarbon(9), "M")
 
-    def worst_r_hat():
-        return max(mixing(warmed(joint, key(seed), 32).more(100).u).r_hat for seed in range(4))
+    def r_hats(n_seeds):
+        return [mixing(warmed(joint, key(seed), 32).more(100).u).r_hat for seed in range(n_seeds)]
 
-    assert worst_r_hat() < 1.05
+    met = r_hats(5)
+    assert np.median(met) < 1.03 and max(met) < R_HAT[1]
     monkeypatch.setattr("crossfade.sampling.warm_up.N_ROUNDS", 1)
     monkeypatch.setattr("crossfade.sampling.warm_up.metric_root", lambda u, slope: root_covariance(u))
-    assert worst_r_hat() > 1.5  # one round, of draws without their gradients
+    assert min(r_hats(2)) > 1.5  # one round, of draws without their gradients
 
 
 class Islet(eqx.Module):
