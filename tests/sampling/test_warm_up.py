@@ -143,14 +143,14 @@ def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
     """
     joint = as_joint(linear.radiocarbon(9), "M")
 
-    def r_hats(n_seeds):
-        return [mixing(warmed(joint, key(seed), 32).more(100).u).r_hat for seed in range(n_seeds)]
+    def r_hats():
+        return [mixing(warmed(joint, key(seed), 32).more(100).u).r_hat for seed in range(5)]
 
-    met = r_hats(5)
+    met = r_hats()
     assert np.median(met) < 1.03 and max(met) < R_HAT[1]
     monkeypatch.setattr("crossfade.sampling.warm_up.N_ROUNDS", 1)
     monkeypatch.setattr("crossfade.sampling.warm_up.metric_root", lambda u, slope: root_covariance(u))
-    assert min(r_hats(2)) > 1.5  # one round, of draws without their gradients
+    assert np.median(r_hats()) > 1.5  # one round, of draws without their gradients
 
 
 class Islet(eqx.Module):
