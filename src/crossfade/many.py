@@ -118,7 +118,8 @@ def compare_many(
     if isinstance(m1, str) and isinstance(m2, str):
         one, what = _by_formulas(m1, m2, settings), f"{m1} | {m2}"
     elif callable(m1) and callable(m2):
-        one, what = _by_functions(m1, m2, settings), f"{called(m1)} | {called(m2)}"
+        kept = out is not None or directory is not None
+        one, what = _by_functions(m1, m2, settings), f"{called(m1)} | {called(m2)}" if kept else ""
     else:
         raise CrossfadeError("compare_many takes two formulas, or two functions of a data set: a NumPyro model is one")
     _check_settings(settings, seed)
