@@ -94,6 +94,7 @@ print(called(partial(model, sd=np.ones(3))), called(jnp.exp), called(model))
     said = set()
     for seed in ("1", "2"):  # of Python's own hashes
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        said.add(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+        said.add(done.stdout)
     assert len(said) == 1
     assert called(closed_over(1.0)).startswith("closed_over.<locals>.model (")
