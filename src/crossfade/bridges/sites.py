@@ -12,9 +12,8 @@ from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
-from crossfade.density.model import feasible, forgets, inner, layers, within
+from crossfade.density.model import elementwise, feasible, forgets, inner, layers, within
 from crossfade.density.rescale import covers
-from crossfade.density.sharing import elementwise
 from crossfade.types import Array, CrossfadeError, Theta
 
 Site = dict[str, Any]

@@ -17,8 +17,8 @@ import numpy as np
 from numpyro.distributions import constraints
 
 from crossfade.density.joint import Joint
+from crossfade.density.model import elementwise
 from crossfade.density.precision import in_float64
-from crossfade.density.sharing import elementwise
 from crossfade.types import Array, CrossfadeError, Theta
 
 POSITIVE = constraints.positive_ordered_vector

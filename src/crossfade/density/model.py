@@ -49,7 +49,7 @@ def forgets(own: Distribution) -> bool:
     if not isinstance(own, TransformedDistribution) or type(own).support is not TransformedDistribution.support:
         return False  # classes of their own say where they live
     images = [own.base_dist.support, *(transform.codomain for transform in own.transforms[:-1])]
-    pairs = [(_of_one(t.domain), _of_one(image)) for t, image in zip(own.transforms, images, strict=True)]
+    pairs = [(elementwise(t.domain), elementwise(image)) for t, image in zip(own.transforms, images, strict=True)]
     known = all(type(domain) is type(image) and not jax.tree.leaves(image) for domain, image in pairs)
     return not known or forgets(layers(own.base_dist)[-1])
 
@@ -90,7 +90,7 @@ def narrowed(distribution: Distribution) -> Distribution:
     image = new.base_dist.support
     with jax.ensure_compile_time_eval():  # bounds are numbers, even where the distribution is traced
         for transform in own.transforms:
-            new.transforms.append(_from(_of_one(image), transform))
+            new.transforms.append(_from(elementwise(image), transform))
             image = new.transforms[-1].codomain
     for layer in reversed(layers(distribution)[:-1]):
         outer = copy(layer)
@@ -112,8 +112,8 @@ def _from(image: Any, transform: Any) -> Any:
     return transform
 
 
-def _of_one(support: Any) -> Any:
-    """The support of one element, where elements do not depend on each other."""
+def elementwise(support: Any) -> Any:
+    """The support of one element, where elements do not depend on each other: a vector of reals is so many reals."""
     while hasattr(support, "base_constraint"):
         support = support.base_constraint
     return support

@@ -16,6 +16,7 @@ import numpy as np
 from crossfade.density.coordinates import Coordinates
 from crossfade.density.digest import in_order
 from crossfade.density.joint import Joint
+from crossfade.density.model import elementwise
 from crossfade.types import CrossfadeError, Sharing
 
 # share={"a": "b"} for whole parameters, or {"beta": ("beta", [0, 1], [0, 2])} for some elements of both.
@@ -87,13 +88,6 @@ def mismatch(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:
     if not eqx.tree_equal(elementwise(support_1), elementwise(support_2)):
         return f"its support is {_word(support_1)} in M1 and {_word(support_2)} in M2"
     return ""
-
-
-def elementwise(support: Any) -> Any:
-    """The support of one element, where elements do not depend on each other: a vector of reals is so many reals."""
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return support
 
 
 def _some_elements(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:
