@@ -195,16 +195,20 @@ def test_bad_settings_are_named_without_chains_too():
 
 
 def test_nearly_collinear_powers_of_a_year():
-    """The inverse of their curvature is lost in rounding: that was a LinAlgError."""
+    """The inverse of their curvature is lost in rounding: its root was an error, or no root at all, by machine."""
     year = np.arange(1960.0, 2020.0)
     y = (np.random.default_rng(1).uniform(size=60) < 0.5) * 1.0
     own = Regression("logistic", y, year[:, None] ** np.arange(5), tuple("abcde"), np.zeros(5), np.full(5, 0.01))
     mode, curvature = own.mode_and_curvature()
-    with pytest.raises(np.linalg.LinAlgError):
-        np.linalg.cholesky(np.linalg.inv(curvature))
     root = around_mode(mode, curvature).root
     np.testing.assert_allclose(root.T @ curvature @ root, np.eye(5), atol=1e-3)
     assert np.array_equal(root, np.tril(root))
+    # the twin, by way of the inverse: which of the two it is depends on the machine
+    try:
+        lost = np.linalg.cholesky(np.linalg.inv(curvature))
+        assert np.abs(lost.T @ curvature @ lost - np.eye(5)).max() > 1
+    except np.linalg.LinAlgError:
+        pass
     assert answer((own.taken([0, 1]), own)).verdict == "trustworthy"
 
 

@@ -13,7 +13,7 @@ from crossfade.density.model import Model
 from crossfade.density.precision import float64
 from crossfade.density.series import Series, waves
 from crossfade.sampling.draws import restored, warmed
-from crossfade.sampling.frame import frame_of
+from crossfade.sampling.frame import WIDTHS, frame_of, over_widths
 from crossfade.sampling.view import Framed, view
 
 Y = rng(2).normal(size=(6, 2))
@@ -160,3 +160,29 @@ def test_a_sum_that_the_data_know_is_not_bent(frame):
         funnel = own.measured(np.column_stack([10 * log_step, slope, walk]))[where]
     assert unrelated[0] > 0.15
     assert funnel[0] > 0.15
+
+
+def spread_of(width, known, away):
+    """Of a value known to `known` beside a prior of this width, in coordinates standardised by the power `away`."""
+    return width**-away / np.hypot(1 / width, 1 / known)
+
+
+@pytest.mark.parametrize("known", [0.01, 0.3, 3.0])
+def test_the_neck_of_a_funnel_is_as_wide_as_its_mouth(known):
+    width = np.exp(rng(9).normal(-1.0, 1.5, size=(4000, 1)))
+    low, middle, high = np.quantile(width, [WIDTHS, 0.5, 1 - WIDTHS])
+    share = np.array([1 / (1 + (middle / known) ** 2)])
+    away = over_widths(share, width)[0]
+    ends = [spread_of(end, known, away) for end in (low, high)]
+    assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+    # the twin: as it is at the median
+    twin = [spread_of(end, known, share[0]) for end in (low, high)]
+    assert abs(np.log(twin[0] / twin[1])) > 0.2
+
+
+def test_without_a_funnel_the_share_stays_what_it_is():
+    share = np.array([0.0, 0.2, 0.7, 1.0])
+    np.testing.assert_allclose(over_widths(share, np.full((50, 4), 2.0)), share, atol=1e-8)
+    wide = np.exp(rng(10).normal(size=(50, 4)))
+    assert np.all(np.diff(over_widths(share, wide)) > 0)  # and in a funnel the order stays
+    np.testing.assert_allclose(over_widths(share, wide)[[0, 3]], [0.0, 1.0], atol=1e-6)

@@ -86,17 +86,16 @@ class Weighted(NamedTuple):
 
 def around_mode(mode: np.ndarray, curvature: np.ndarray) -> Student:
     """The first t: mode and curvature of the log density."""
-    return Student(mode, _root_of_inverse(curvature), np.ones((2, len(mode))), max(FIRST_DOF, len(mode)))
+    return Student(mode, root_of_inverse(curvature), np.ones((2, len(mode))), max(FIRST_DOF, len(mode)))
 
 
-def _root_of_inverse(curvature: np.ndarray) -> np.ndarray:
-    """R, lower triangular, with R R' = curvature^-1."""
-    try:
-        return np.linalg.cholesky(np.linalg.inv(curvature))
-    except np.linalg.LinAlgError:
-        # Of columns of very different sizes that are nearly collinear, such as powers of a year, the inverse is lost
-        # in rounding where the root is not. With J, which turns the order round: J C J = L L', R = (J L J)^-1'.
-        return np.linalg.inv(np.linalg.cholesky(curvature[::-1, ::-1])[::-1, ::-1]).T
+def root_of_inverse(curvature: np.ndarray) -> np.ndarray:
+    """R, lower triangular, with R R' = curvature^-1.
+
+    Without the inverse: of columns of very different sizes that are nearly collinear, such as powers of a year, it is
+    lost in rounding where the root is not. With J, which turns the order round: J C J = L L', R = (J L J)^-1'.
+    """
+    return np.linalg.inv(np.linalg.cholesky(curvature[::-1, ::-1])[::-1, ::-1]).T
 
 
 def weighted(side: Side, uniform: np.ndarray) -> Weighted:

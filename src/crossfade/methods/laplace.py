@@ -16,6 +16,7 @@ from crossfade.density.coordinates import Density
 from crossfade.density.joint import Joint, as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import in_float64
+from crossfade.methods.coupled import root_of_inverse
 from crossfade.paths.link import link, noise
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.starts import starts
@@ -67,7 +68,7 @@ def first_look(model: Model | Joint, *, n_draws: int = 4000, seed: int = 0) -> F
     best = min(found, key=lambda result: result.fun)
     curvature = -np.asarray(_hessian(density, jnp.asarray(best.x)))
     try:
-        root = np.linalg.cholesky(np.linalg.inv(curvature))
+        root = root_of_inverse(curvature)
     except np.linalg.LinAlgError:
         raise CrossfadeError(
             "the log joint has no peak with a curvature (a boundary, a ridge, or no maximum): use evidence()"

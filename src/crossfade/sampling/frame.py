@@ -33,6 +33,7 @@ LONGEST_SERIES = 1000  # steps: its waves are a matrix
 FEW = 8  # values with one scale or one matrix, which chains may begin with as they are
 N_LOOKED_AT = 256  # draws from which `away` is measured
 FUNNEL = 0.3  # spread of the log of a scale, above which what it scales lies in a funnel
+WIDTHS = 0.01  # quantile of a prior's widths from which on they count as the narrowest, and as the widest
 MOST_OTHERS = 8  # draws for each parameter that is held fixed, at least
 
 
@@ -148,9 +149,10 @@ class Frame(eqx.Module):
             left = _unexplained(off.reshape(len(u), -1), u[:, fixed]).reshape(whole.shape)
             no_funnel = spread(np.log(np.maximum(width, 1e-300))) < FUNNEL
             share = (np.where(no_funnel & (left < whole / 2), left, whole) / middle) ** 2
+            share = np.clip(np.nan_to_num(share), 0.0, 1.0)
             if name in self.matrices:
                 share = np.full(share.shape, share.mean() > 0.5)
-            away[self.coordinates.stretch(name)] = np.clip(np.nan_to_num(share), 0.0, 1.0).ravel()
+            away[self.coordinates.stretch(name)] = over_widths(share, width).ravel()
         return away
 
     def _unframed(self, n: int) -> np.ndarray:
@@ -203,6 +205,21 @@ def _unexplained(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     values, by = (np.clip(own, *np.quantile(own, [0.05, 0.95], axis=0)) for own in (values, by))
     centred = by - by.mean(axis=0)
     return spread(values - centred @ np.linalg.lstsq(centred, values, rcond=1e-10)[0])
+
+
+def over_widths(share: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """The mean of a share over the log of the prior's widths [n, ...], where `share` is that at their median.
+
+    A value known to s beside a prior of width w has the share 1 / (1 + w^2 / s^2) of it. In coordinates standardised by
+    the power a its spread is w^-a / sqrt(w^-2 + s^-2), which with this mean as a is as large in the narrowest part of a
+    funnel as in the widest: the steps that suit the one suit the other.
+    """
+    low, middle, high = np.log(np.maximum(np.quantile(width, [WIDTHS, 0.5, 1 - WIDTHS], axis=0), 1e-300))
+    share = np.clip(share, 1e-9, 1 - 1e-9)
+    known = middle + np.log(share / (1 - share)) / 2  # log s
+    rise = np.logaddexp(0.0, 2 * (high - known)) - np.logaddexp(0.0, 2 * (low - known))
+    between = high - low
+    return np.where(between > 0.01, 1 - rise / 2 / np.maximum(between, 0.01), share)
 
 
 def location_and_scale(distribution: Any) -> tuple[Array, Array]:
