@@ -267,3 +267,17 @@ def test_responses_in_another_order_are_noted():
 
     result = compare((model, POINT), (wide, POINT[::-1].copy()), target_se=0.05, progress=False)
     assert any("in another order" in note for note in result.about["notes"])
+
+
+@pytest.mark.parametrize("hint", [{"exchangeable": ["a"]}, {"discontinuous": ["a"]}, {"route": "path"}])
+def test_what_a_method_of_the_table_would_not_do_is_refused(hint):
+    a = crossfade.Model({"a": dist.Normal(0.0, 1.0)}, lambda p: -(p["a"] ** 2))
+    with pytest.raises(CrossfadeError, match=f'{next(iter(hint))}= is for method="auto"'):
+        crossfade.compare(a, a, method="BAR", n_iter=200, **hint)
+
+
+@pytest.mark.parametrize("n_iter", [200.0, 0])
+def test_iterations_are_a_number_of_them(n_iter):
+    a = crossfade.Model({"a": dist.Normal(0.0, 1.0)}, lambda p: -(p["a"] ** 2))
+    with pytest.raises(CrossfadeError, match="n_iter = "):
+        crossfade.compare(a, a, method="BAR", n_iter=n_iter)

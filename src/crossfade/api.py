@@ -88,6 +88,8 @@ def compare(
     if method != AUTO:
         row_of(method)
         _refuse(method, target_se=target_se, budget=budget, draws=draws, client=client)
+        _refuse(method, discontinuous=discontinuous or None, exchangeable=exchangeable or None)
+        _refuse(method, route=None if route == AUTO else route)
     else:
         _refuse(method, n_iter=n_iter, kernel=kernel)
     if route not in ROUTES:
@@ -153,7 +155,7 @@ def _by_default(
 ) -> Result:
     began = time.perf_counter()
     joined = union(j1, j2, share)  # before any work: what cannot be shared as asked is an error
-    may_give_up = j1.separable and j2.separable and all(own is None for own in draws)
+    may_give_up = all(own is None for own in draws) and all(joint.separable or not joint.places for joint in (j1, j2))
     settings: dict[str, Any] = {"n_chains": n_chains, "share": share, "draws": draws}
     run = fitted.begin((j1, j2), wanted, seed, **settings, may_give_up=may_give_up, points=route == AUTO)
     run = drive(run, say, began)
@@ -173,6 +175,7 @@ def _by_default(
         result = result_of(run)
     j1, j2 = run.joints
     about = {"method": AUTO, "estimator": "mbar", "target_se": wanted.target_se, "notes": notes_of(j1, j2)}
+    about["numbered"] = [list(joint.numbered) for joint in run.joints]
     return result._replace(about={**about, **result.about})
 
 

@@ -160,3 +160,13 @@ def test_scores_do_not_depend_on_units() -> None:
     in_metres, in_miles = scores(x, -x), scores(x * 1e-8 + 7, -x * 1e8)
     for one, other in zip(in_metres, in_miles, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_ratios_beyond_all_measure_do_not_spoil_the_slope():
+    """A draw of a link far out has a log ratio of -1e155, whose square is no number."""
+    first, second = (rng(k).normal(loc=k, size=500) - 0.5 for k in (0, 1))
+    alone = slope(ENDS, [first, second])
+    with_far = slope(ENDS, [np.append(first, -1e155), second])
+    assert alone == pytest.approx(1.0, abs=0.3) and with_far == pytest.approx(alone, abs=0.02)
+    # the twin: one such draw at the wrong end speaks against the slope
+    assert slope(ENDS, [first, np.append(second, -1e155)]) < 0.2

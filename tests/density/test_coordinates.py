@@ -10,6 +10,7 @@ from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
 from crossfade.density.coordinates import coordinates
+from crossfade.types import CrossfadeError
 
 PLACES = {
     "w": ((3,), constraints.simplex),
@@ -78,3 +79,19 @@ def test_supports_of_distributions_are_places():
     both = coordinates({"x": ((), dist.Uniform(1.0, 3.0).support), "y": ((2,), dist.HalfNormal(1.0).support)})
     theta = both.constrained(np.zeros((1, 1, 3)))
     assert theta["x"] == pytest.approx(2.0) and theta["y"] == pytest.approx(1.0)
+
+
+def test_a_draw_is_lost_if_any_of_its_coordinates_is():
+    """One in ten draws at the edge of each of five supports: four in ten in all, and 0.1 would be too little."""
+    where = coordinates({"p": ((5,), constraints.unit_interval)})
+    u = np.where(rng(11).uniform(size=(1, 2000, 5)) < 0.1, 60.0, 0.3)
+    share, label = where.lost(u)
+    assert share == pytest.approx(1 - 0.9**5, abs=0.05) and label.startswith("p[")
+    assert where.lost(np.full((1, 50, 5), 0.3))[0] == 0.0
+
+
+def test_parameters_that_have_no_coordinates_are_named():
+    with pytest.raises(CrossfadeError, match="'e' has shape \\(0,\\), so it holds no number"):
+        coordinates({"e": ((0,), constraints.real)})
+    with pytest.raises(CrossfadeError, match="no unconstrained coordinates for the support of 'd'"):
+        coordinates({"d": ((3,), constraints.sphere)})

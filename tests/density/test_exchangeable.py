@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from crossfade.api import compare, evidence, restored_draws, sample
-from crossfade.density.exchangeable import found_numbering, one_numbering
+from crossfade.density.exchangeable import check_numbering, found_numbering, one_numbering
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
 from crossfade.density.precision import float64
@@ -169,3 +169,35 @@ def test_one_model_alone_may_have_components_too():
     assert (np.diff(draws.theta()["mu"], axis=-1) > 0).all()
     again = restored_draws(two(), draws.arrays(), exchangeable=["mu"])
     np.testing.assert_array_equal(again.more(25).u, draws.more(25).u)
+
+
+def test_a_claim_that_no_draw_of_the_prior_can_refute_is_held_against_the_chains():
+    def likelihood(p):
+        near = (jnp.abs(p["mu"] - np.array([5.0, -5.0])) < 0.05).all()
+        return jnp.where(near, 0.0, -jnp.inf)
+
+    joint = as_joint(Model({"mu": dist.Normal(0.0, 100.0).expand([2]).to_event(1)}, likelihood))
+    numbered = one_numbering(joint, ["mu"], "M1")  # impossible either way, at every draw of the prior
+    here = [{"mu": np.array([-5.0, 5.0])}, {"mu": np.array([5.0, -5.0])}]
+    with pytest.raises(CrossfadeError, match=r"renumbering \('mu',\) changes the log joint of M1"):
+        check_numbering(numbered, numbered.numbered, here, "M1")
+    check_numbering(joint, ("mu",), [{"mu": np.array([1.0, 2.0])}], "M1")  # the twin: nothing told
+
+
+def test_draws_in_one_numbering_count_for_all():
+    """As chains of a mixture often come: none of them has ever left one numbering."""
+    wide = Model({"mu": dist.Normal(np.zeros(2), 50.0).to_event(1)}, two().log_likelihood)
+    grid = np.linspace(-5, 5, 401)
+    log_parts = [stats.norm.logpdf(Y[:, None], grid, 0.7) + np.log(0.5)] * 2
+    log_joint = np.logaddexp(log_parts[0][:, :, None], log_parts[1][:, None, :]).sum(axis=0)
+    log_joint += stats.norm.logpdf(grid, 0, 50)[:, None] + stats.norm.logpdf(grid, 0, 50)
+    truth = logsumexp(log_joint) + 2 * np.log(grid[1] - grid[0])
+    chance = np.exp(log_joint - log_joint.max()) * (grid[:, None] < grid)
+    random = np.random.default_rng(3)
+    at = random.choice(chance.size, size=4000, p=chance.ravel() / chance.sum())
+    draws = np.stack([grid[at // 401], grid[at % 401]], axis=1) + random.uniform(-0.0125, 0.0125, size=(4000, 2))
+    result = evidence(wide, draws={"mu": draws.reshape(4, 1000, 2)})
+    assert result.verdict == "trustworthy" and result.about["numbered"] == [[], ["mu"]]
+    assert_estimate(result.log_bayes_factor, truth, max_error=0.01)
+    with pytest.raises(AssertionError):  # the twin: one numbering alone
+        assert_estimate(result.log_bayes_factor, truth - np.log(2), max_error=0.01)

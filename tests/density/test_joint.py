@@ -96,3 +96,16 @@ def test_labels_have_no_gradient():
     labels = as_joint(Model({"k": dist.Poisson(3.0)}, lambda theta: 0.0 * theta["k"]))
     with pytest.raises(CrossfadeError, match="'k' is discrete: sum it out"):
         _ = labels.coordinates
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        dist.Normal(0.0, 1.0).expand([3]).mask(False).to_event(1),
+        dist.Normal(0.0, 1.0).mask(False).expand([3]),
+        lambda p: dist.Normal(0.0, 1.0).mask(False).expand([3]).to_event(1),
+    ],
+)
+def test_masks_inside_a_prior_are_no_density(prior):
+    with pytest.raises(CrossfadeError, match=r"the prior of 'x' is MaskedDistribution, not a normalised density"):
+        as_joint(Model({"m": dist.Normal(0.0, 1.0), "x": prior}, lambda p: jnp.sum(p["x"])))

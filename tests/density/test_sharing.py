@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from assertions import assert_estimate
 from numpyro import distributions as dist
+from numpyro.distributions import constraints
 from scipy import stats
 from scipy.special import logsumexp
 
 from crossfade.api import compare
 from crossfade.density.joint import as_joint
 from crossfade.density.model import Model
-from crossfade.density.sharing import check_data, match, union
+from crossfade.density.sharing import check_data, match, still_shared, union
 from crossfade.types import CrossfadeError
 
 Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
@@ -120,3 +121,13 @@ def test_other_data_are_refused_with_what_differs(other, message):
     prior = dist.Normal(0.0, 1.0)
     with pytest.raises(CrossfadeError, match=message):
         check_data(model(Y, a=prior), model(other, a=prior))
+
+
+def test_what_has_been_put_in_order_since_is_left_out_of_what_was_asked():
+    j1, j2 = (model(a=dist.Normal(0.0, 1.0), mu=dist.Normal(np.zeros(2), 1.0)) for _ in "12")
+    places = {**j2.places, "mu": ((2,), constraints.ordered_vector)}
+    numbered = j2._replace(places=places, numbered=("mu",))
+    assert still_shared(j1, j2, ["a", "mu"]) == (["a", "mu"], []) and still_shared(j1, numbered, None) == (None, [])
+    share, gone = still_shared(j1, numbered, ["a", "mu"])
+    assert share == {"a": "a"} and gone[0].startswith("'mu' is not shared as asked")
+    assert union(j1, numbered, share).sharing.shared == ("a",)

@@ -8,8 +8,10 @@ import pytest
 from assertions import rng
 from numpyro import distributions as dist
 
+import crossfade.density.traced as module
 from crossfade.api import compare
 from crossfade.density.model import Model
+from crossfade.density.precision import float64
 from crossfade.density.traced import traced
 
 Y = rng(700).normal(size=6)
@@ -133,3 +135,38 @@ def test_comparisons_of_new_functions_with_new_data_share_their_programs():
     assert len(events) < 5, events
     for result, y in zip(found, (Y, Y + 1, Y - 1), strict=True):
         assert abs(result.raw_estimate.value - truth(y)) < 4 * result.raw_estimate.error < 0.1
+
+
+def with_own_gradient(y):
+    @jax.custom_vjp
+    def value(m):
+        return dist.Normal(m, 1.0).log_prob(y).sum()
+
+    value.defvjp(lambda m: (value(m), m), lambda m, out: (out * jnp.sum(y - m),))
+    return lambda p: value(p["m"])
+
+
+def with_own_gradient_in_a_loop(y):
+    @jax.custom_jvp
+    def value(m):
+        return dist.Normal(m, 1.0).log_prob(y).sum()
+
+    value.defjvp(lambda at, moved: (value(at[0]), moved[0] * jnp.sum(y - at[0])))
+    return lambda p: jax.lax.scan(lambda total, x: (total + value(p["m"] * x), None), 0.0, jnp.arange(3.0))[0]
+
+
+@pytest.mark.parametrize("written", [with_own_gradient, with_own_gradient_in_a_loop])
+def test_data_that_only_a_rule_for_gradients_holds_are_part_of_the_program(written, monkeypatch):
+    with float64():
+        first, again, second = (traced(written(y), AT) for y in (Y, Y, Y + 1))
+        assert first.program == again.program != second.program
+        both = [eqx.filter_jit(jax.value_and_grad(function))(AT) for function in (first, second, written(Y + 1))]
+        assert float(both[1][0]) == pytest.approx(float(both[2][0]), abs=1e-12)
+        assert float(both[1][1]["m"]) == pytest.approx(float(both[2][1]["m"]), abs=1e-12)
+        # the twin: rules that nobody looks at
+        monkeypatch.setattr(module, "_has_rules", lambda jaxpr: False)
+        assert traced(written(Y), AT).program == traced(written(Y + 1), AT).program
+        # rules of JAX's own hold no data
+        monkeypatch.undo()
+        own = [traced(lambda p, y=y: jnp.logaddexp(p["m"], y).sum(), AT) for y in (Y, Y + 1)]
+        assert own[0].program == own[1].program

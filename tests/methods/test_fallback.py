@@ -1,14 +1,16 @@
 """The fallback: posteriors in separate pieces are left to tempering, which says how it did."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from assertions import assert_estimate
 from likelihoods import Likelihood
 from numpyro import distributions as dist
+from scipy import stats
 from traps import TRAPS
 
-from crossfade.api import compare
-from crossfade.density.joint import as_joint
+from crossfade.api import compare, evidence
+from crossfade.density.joint import as_joint, fixed
 from crossfade.density.model import Model
 from crossfade.methods import fallback
 from crossfade.methods.budget import Asked
@@ -112,3 +114,23 @@ def test_ctrl_c_while_tempering(trap, monkeypatch):
     monkeypatch.setattr(fallback, "tune", pressed)
     with pytest.raises(KeyboardInterrupt, match=r"no answer yet: it was asked for, .*stopped by hand before"):
         fallback.tempered(joints, Asked(0.05, 100.0), 0, "it was asked for", lambda words: None)
+
+
+@pytest.mark.slow
+def test_the_evidence_of_a_model_in_pieces_falls_back_too():
+    """Two peaks of unequal mass; over nothing, and over a model without parameters that has a likelihood."""
+
+    def likelihood(p):
+        parts = [np.log(w) + dist.Normal(at, 0.3).log_prob(p["x"]).sum() for w, at in ((0.9, -6.0), (0.1, 6.0))]
+        return jnp.logaddexp(*parts)
+
+    m2 = Model({"x": dist.Normal(0.0, 10.0).expand([2])}, likelihood)
+    truth = 2 * stats.norm.logpdf(6.0, 0.0, np.hypot(10.0, 0.3))
+    result = evidence(m2)
+    assert "the evidence from the prior by parallel tempering" in result.about["path"]
+    assert result.verdict == "trustworthy" and result.draws[0] == {}
+    assert_estimate(result.log_bayes_factor, truth, max_error=0.05)
+    over = compare(fixed(jnp.asarray(1.5), None), m2)
+    assert_estimate(over.log_bayes_factor, truth - 1.5, max_error=0.05)
+    with pytest.raises(AssertionError):  # the twin: the constant forgotten
+        assert_estimate(over.log_bayes_factor, truth, max_error=0.05)

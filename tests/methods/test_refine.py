@@ -6,6 +6,7 @@ import numpyro
 import pytest
 from assertions import assert_estimate
 from numpyro import distributions as dist
+from scipy import stats
 
 from crossfade import compare, evidence
 from crossfade.analysis.judge import judge
@@ -78,3 +79,20 @@ def test_errors_over_seeds_on_a_skewed_pair():
     ]
     assert all(own.verdict == "trustworthy" for own in found)
     assert np.mean(np.square(z)) < 2.0
+
+
+def test_points_know_the_likelihood_of_a_model_without_parameters():
+    y = np.array([0.3, 1.2, -0.5, 2.0])
+
+    def fixed(y):
+        numpyro.sample("y", dist.Normal(0.0, 1.0), obs=y)
+
+    def free(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("m", dist.Normal(0.0, 1.0)), 1.0), obs=y)
+
+    result = compare((fixed, y), (free, y), target_se=1e-4)
+    assert result.raw_estimate.name == NAME
+    truth = (y.sum() ** 2 / 5 - np.log(5)) / 2
+    assert_estimate(result.log_bayes_factor, truth, max_error=1e-4)
+    with pytest.raises(AssertionError):  # the twin: a likelihood of 1
+        assert_estimate(result.log_bayes_factor, truth + stats.norm.logpdf(y).sum(), max_error=1e-4)

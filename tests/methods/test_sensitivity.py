@@ -12,7 +12,7 @@ import crossfade
 from crossfade.density.joint import as_joint, nothing
 from crossfade.density.model import Model
 from crossfade.methods import sensitivity
-from crossfade.methods.sensitivity import FACTORS, Sensitivity, prior_sensitivity
+from crossfade.methods.sensitivity import FACTORS, Sensitivity, _check_components, prior_sensitivity
 from crossfade.types import CrossfadeError, Estimate, Result, Sharing
 from crossfade.worlds import linear
 
@@ -277,3 +277,11 @@ def test_an_answer_from_draws_near_even_odds_comes_with_other_widths():
 def test_a_curve_prints_as_a_table():
     text = str(curve("shared, two priors")[0])
     assert "prior" in text and "Sensitivity(" not in text and len(text.splitlines()) > 10
+
+
+def test_a_prior_that_tells_components_apart_is_refused():
+    """Draws in one numbering know nothing of the others where the new prior is not the same for all."""
+    theta = {"mu": np.array([-1.0, 2.0])}
+    _check_components([dist.Normal(0.0, 3.0), lambda p: dist.Normal(np.zeros(2), 3.0)], "mu", theta, "'mu' in M2")
+    with pytest.raises(CrossfadeError, match="prior= tells them apart"):
+        _check_components([dist.Normal(np.array([-1.0, 1.0]), 3.0)], "mu", theta, "'mu' in M2")

@@ -36,7 +36,8 @@ def bar_difference(forward: np.ndarray, reverse: np.ndarray) -> float:
     high = max(forward.max(), -reverse.min()) + spare
     for _ in range(60):
         if excess(low) >= 0 >= excess(high):
-            return float(brentq(excess, low, high, xtol=1e-13, rtol=1e-14) + shift)
+            # Halving takes 600 steps where one work is 1e155, as that of a draw far out in a link may be.
+            return float(brentq(excess, low, high, xtol=1e-13, rtol=1e-14, maxiter=3000) + shift)
         low, high = low - 2 * spare, high + 2 * spare
         spare *= 2
     raise CrossfadeError("BAR did not converge: look at the works, they are not log weights")

@@ -10,6 +10,7 @@ from scipy.special import expit
 from crossfade.analysis.bennett import bar_steps
 
 TAIL = 2.0  # standard deviations
+CERTAIN = 1e6  # log ratio of which more says no more: powers of larger ones are lost
 
 
 def slope(tau: np.ndarray, samples: Sequence[np.ndarray]) -> float:
@@ -58,7 +59,8 @@ def _neighbours(tau: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[np.ndar
     for k, (step, log_z) in enumerate(zip(np.diff(tau), bar_steps(tau, samples), strict=True)):
         for side, own in enumerate(samples[k : k + 2]):
             finite = own[np.isfinite(own)]  # infinite: possible at one of the two only, which tells nothing of a slope
-            x.append(step * finite - log_z)  # centred, so that intercept and slope hardly interact
+            centred = step * finite - log_z  # so that intercept and slope hardly interact
+            x.append(np.clip(centred, -CERTAIN, CERTAIN))
             above.append(np.full(len(finite), float(side)))
             pair.append(np.full(len(finite), k))
     return np.concatenate(x), np.concatenate(above), np.concatenate(pair)

@@ -89,7 +89,7 @@ class Coordinates(eqx.Module):
 
     @in_float64
     def lost(self, u: np.ndarray) -> tuple[float, str]:
-        """The fraction of draws that floating point cannot tell from the edge of a support, and whose support it is.
+        """The fraction of draws that floating point cannot tell from the edge of a support, and whose it is most often.
 
         There theta(u) no longer determines u, so the density is not what the model says, and mass beyond is lost.
         """
@@ -100,7 +100,7 @@ class Coordinates(eqx.Module):
         with np.errstate(invalid="ignore"):
             gone = ~(np.abs(again - few) < 1e-2 * (1 + 0.1 * np.abs(few)))[0]
         worst = int(np.argmax(gone.mean(axis=0)))
-        return float(gone[:, worst].mean()), self.labels()[worst]
+        return float(gone.any(axis=1).mean()), self.labels()[worst]
 
 
 @eqx.filter_jit
@@ -110,10 +110,20 @@ def _inverses(coordinates: Coordinates, theta: Theta) -> Array:
 
 def coordinates(places: dict[str, Place]) -> Coordinates:
     """The unconstrained coordinates of parameters with these shapes and supports."""
-    for name, (_, support) in places.items():
+    for name, (shape, support) in places.items():
+        if 0 in shape:
+            raise CrossfadeError(f"{name!r} has shape {shape}, so it holds no number: leave it out of the model")
         if support.is_discrete:  # a world's own sampler may draw labels; gradients are for numbers
             raise CrossfadeError(f"{name!r} is discrete: sum it out of the likelihood, so that only numbers are left")
-    transforms = {name: biject_to(support) for name, (_, support) in places.items()}
+    transforms = {}
+    for name, (_, support) in places.items():
+        try:
+            transforms[name] = biject_to(support)
+        except NotImplementedError:
+            raise CrossfadeError(
+                f"there are no unconstrained coordinates for the support of {name!r} ({type(support).__name__}): write "
+                "it by parameters on the line, an interval, a simplex or another support of NumPyro's HMC"
+            ) from None
     shapes = [(name, tuple(transforms[name].inverse_shape(shape))) for name, (shape, _) in places.items()]
     return Coordinates(transforms, tuple(shapes))
 

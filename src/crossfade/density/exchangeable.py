@@ -23,6 +23,7 @@ from crossfade.types import Array, CrossfadeError, Theta
 
 POSITIVE = constraints.positive_ordered_vector
 N_TRIED = 5  # places at which components are renumbered
+MOST_TRIED = 50  # draws of the prior, while the model takes all for impossible: chains will tell
 MOST = 10  # components that are looked for without being named
 
 
@@ -64,12 +65,18 @@ def one_numbering(joint: Joint, names: Sequence[str], which: str) -> Joint:
             "real or the positive line"
         )
     own = (first, *(name for name in own if name != first))
-    if change := _change(joint, own, (joint.start(jax.random.key(i)) for i in range(N_TRIED))):
+    check_numbering(joint, own, (joint.start(jax.random.key(i)) for i in range(MOST_TRIED)), which)
+    return _numbered(joint, own, n, which)
+
+
+@in_float64
+def check_numbering(joint: Joint, names: tuple[str, ...], at: Iterable[Theta], which: str) -> None:
+    """An error if renumbering changes the log joint at one of these places."""
+    if change := _change(joint, names, at):
         raise CrossfadeError(
-            f"exchangeable: renumbering {own} changes the log joint of {which} {change}; name all parameters of the "
+            f"exchangeable: renumbering {names} changes the log joint of {which} {change}; name all parameters of the "
             "components, and give them equal priors"
         )
-    return _numbered(joint, own, n, which)
 
 
 @in_float64
@@ -83,7 +90,7 @@ def found_numbering(joint: Joint, at: list[Theta], which: str) -> Joint | None:
         chances = [name for name in joint.names if _is_chance(joint, name)] if n == 2 else []
         own.sort(key=lambda name: not _can_be_ordered(joint, name))
         for names in dict.fromkeys(((*own, *chances), tuple(own))):
-            if 2 <= n <= MOST and not _change(joint, names, at[:N_TRIED]):
+            if 2 <= n <= MOST and not _change(joint, names, at):
                 return _numbered(joint, names, n, which)
     return None
 
@@ -143,6 +150,7 @@ def _change(joint: Joint, names: tuple[str, ...], at: Iterable[Theta]) -> str:
     """What renumbering does to the log joint at some of these places, or nothing if it does nothing."""
     log_joint, n = joint.log_joint, joint.places[names[0]][0][0]
     orders = np.roll(np.arange(n), 1), np.r_[1, 0, 2:n]  # from these two, all orders can be made
+    n_told = 0
     for i, theta in enumerate(at):
         there = _renumbered(theta, names, orders[i % 2])
         before, after = float(log_joint(theta)), float(log_joint(there))
@@ -151,6 +159,9 @@ def _change(joint: Joint, names: tuple[str, ...], at: Iterable[Theta]) -> str:
         tolerance = 1e-6 + min(1e-6 * size, max(1e-3, 1e-12 * size))
         if not np.isclose(before, after, rtol=0, atol=tolerance, equal_nan=True):
             return f"from {before:.6g} to {after:.6g}"
+        n_told += np.isfinite(before)  # impossible either way tells nothing
+        if n_told == N_TRIED:
+            break
     return ""
 
 

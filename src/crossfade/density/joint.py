@@ -19,6 +19,7 @@ from crossfade.density.model import (
     conditional,
     describe,
     given,
+    inner,
     log_density,
     read,
     total,
@@ -235,9 +236,11 @@ def _places(model: Model, which: str) -> tuple[dict[str, Place], Theta]:
     except NotImplementedError:
         raise CrossfadeError(f"a prior of {which} cannot be sampled, so it is no proper prior: change it") from None
     for name, prior in priors.items():
-        masked = isinstance(prior, dist.MaskedDistribution) and prior._mask is not True
-        if masked or isinstance(prior, NOT_DENSITIES):
-            kind = type(prior).__name__
+        for part in inner(prior):
+            masked = isinstance(part, dist.MaskedDistribution) and part._mask is not True
+            if not (masked or isinstance(part, NOT_DENSITIES)):
+                continue
+            kind = type(part).__name__
             raise CrossfadeError(f"the prior of {name!r} is {kind}, not a normalised density: give it a proper prior")
     return {name: (tuple(shapes[name].shape), supports[name]) for name in model.names}, shapes
 

@@ -50,14 +50,8 @@ def match(j1: Joint, j2: Joint, share: Share = None) -> Match:
         whole = {name: name for name in common if not reasons[name]}
         apart = tuple(f"{name!r} is in both models, but {why}" for name, why in reasons.items() if why)
         return Match(whole, {}, apart)
-    if isinstance(share, str):
-        share = {share: share}
-    elif isinstance(share, Sequence) and all(isinstance(name, str) for name in share):
-        share = {name: name for name in share}
-    elif not isinstance(share, Mapping):
-        raise CrossfadeError(f"share = {share!r}: give a list of names, or a dict of names in M1 to names in M2")
     found = Match({}, {})
-    for name_1, other in share.items():
+    for name_1, other in _pairs(share).items():
         if not isinstance(other, str | tuple | list) or not other:
             raise CrossfadeError(
                 f"share= pairs {name_1!r} with {other!r}: give a name of M2, or (name, elements, elements)"
@@ -78,6 +72,30 @@ def match(j1: Joint, j2: Joint, share: Share = None) -> Match:
         else:
             found.whole[name_1] = name_2
     return found
+
+
+def _pairs(share: Mapping[str, Any] | Sequence[str]) -> Mapping[str, Any]:
+    if isinstance(share, str):
+        return {share: share}
+    if isinstance(share, Sequence) and all(isinstance(name, str) for name in share):
+        return {name: name for name in share}
+    if not isinstance(share, Mapping):
+        raise CrossfadeError(f"share = {share!r}: give a list of names, or a dict of names in M1 to names in M2")
+    return share
+
+
+def still_shared(j1: Joint, j2: Joint, share: Share) -> tuple[Share, list[str]]:
+    """What was asked for and could be shared, without what one model has put in order since; and that in words."""
+    if share is None:
+        return None, []
+    kept, gone = {}, []
+    for name_1, other in _pairs(share).items():
+        name_2 = other if isinstance(other, str) else other[0]
+        if mismatch(j1, j2, name_1, name_2) and (name_1 in j1.numbered or name_2 in j2.numbered):
+            gone.append(f"{name_1!r} is not shared as asked, since components can be numbered in several ways")
+        else:
+            kept[name_1] = other
+    return (kept, gone) if gone else (share, [])
 
 
 def mismatch(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:

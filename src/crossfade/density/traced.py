@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
 import equinox as eqx
@@ -23,16 +24,18 @@ from crossfade.density.precision import in_float64
 CALLS = ("jit", "pjit", "closed_call", "core_call")  # opened, so that what they close over comes to light
 # Primitives with functions among their parameters that only say how the value shown beside them is differentiated.
 WITH_RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+_alone = count()
 
 
 class Program:
-    """A jaxpr and the form of its result. Equal to another one if every operation is."""
+    """A jaxpr and the form of its result. Equal to another one if every operation is, and every rule for gradients."""
 
-    def __init__(self, jaxpr: Jaxpr, result: Any):
+    def __init__(self, jaxpr: Jaxpr, result: Any, rules: Any = None):
         self.jaxpr, self.result = jaxpr, result
         digest = hashlib.sha256(repr(result).encode())
-        for token in _tokens(jaxpr):
-            digest.update(token)
+        for tokens in (_tokens(jaxpr), _of(rules)):
+            for token in tokens:
+                digest.update(token)
         self.digest = digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +81,42 @@ def traced(function: Callable[..., Any], *args: Any) -> Traced:
     if _hides_data(closed.jaxpr):
         closed = jax.make_jaxpr(partial(_opened, closed.jaxpr, closed.consts))(*leaves)
     names = tuple(tuple(arg) if isinstance(arg, dict) else None for arg in args)
-    return Traced([jnp.asarray(value) for value in closed.consts], Program(closed.jaxpr, form[0]), names)
+    program = Program(closed.jaxpr, form[0], _gradient(closed, leaves) if _has_rules(closed.jaxpr) else None)
+    return Traced([jnp.asarray(value) for value in closed.consts], program, names)
+
+
+def _gradient(closed: ClosedJaxpr, leaves: list[Any]) -> Any:
+    """The program of the gradient, whose constants are data that only rules for gradients see: they are part of it.
+
+    What cannot be differentiated is like nothing else.
+    """
+    numbers = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+
+    def gradient(data: list[Any], leaves: list[Any]) -> list[Any]:
+        def value(*moved: Any) -> list[Any]:
+            at = dict(enumerate(leaves)) | dict(zip(numbers, moved, strict=True))
+            found = jax.core.eval_jaxpr(closed.jaxpr, data, *at.values())
+            return [own for own in found if jnp.issubdtype(own.dtype, jnp.inexact)]
+
+        out, back = jax.vjp(value, *(leaves[i] for i in numbers))
+        return [*out, *back([jnp.ones_like(own) for own in out])]
+
+    try:
+        return jax.make_jaxpr(gradient)(closed.consts, leaves)
+    except Exception:  # of a rule of the user's, which may raise anything
+        return f"number {next(_alone)}"
+
+
+def _has_rules(jaxpr: Jaxpr) -> bool:
+    return any(eqn.primitive.name in WITH_RULES or any(map(_has_rules, _inner(eqn))) for eqn in jaxpr.eqns)
+
+
+def _inner(eqn: Any) -> Iterator[Jaxpr]:
+    """The programs that an operation holds: bodies of loops, branches, calls."""
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, ClosedJaxpr | Jaxpr):
+                yield part.jaxpr if isinstance(part, ClosedJaxpr) else part
 
 
 def _called(eqn: Any) -> ClosedJaxpr | None:

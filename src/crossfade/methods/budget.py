@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -25,24 +26,37 @@ class Asked(NamedTuple):
 def asked(target_se: float | None, budget: float | str | None) -> Asked:
     """From what was typed: seconds, or a text such as "5 min" or "20000 draws"."""
     target_se = TARGET_SE if target_se is None else target_se
-    if not (isinstance(target_se, int | float) and np.isfinite(target_se) and target_se > 0):
+    if not (_is_number(target_se) and np.isfinite(target_se) and target_se > 0):
         raise CrossfadeError(f"target_se = {target_se}: ask for a positive standard error of the log Bayes factor")
     if budget is None:
-        return Asked(target_se, TEN_MINUTES, None)
+        return Asked(float(target_se), TEN_MINUTES, None)
     if isinstance(budget, str):
         parts = re.fullmatch(r"\s*([\d.,_]+)\s*(s|sec|seconds?|min|minutes?|h|hours?|draws?)\s*", budget)
         if parts is None:
             raise CrossfadeError(f'budget = {budget!r}: write it like "90 s", "5 min", "2 h" or "20000 draws"')
-        try:
-            amount = float(parts[1].replace(",", "").replace("_", ""))
-        except ValueError:
-            raise CrossfadeError(f"budget = {budget!r}: {parts[1]!r} is no number") from None
+        amount = _amount(parts[1], budget)
         if parts[2].startswith("d"):
-            return Asked(target_se, None, int(amount))
+            if amount < 1:
+                raise CrossfadeError(f"budget = {budget!r}: give a positive number of draws")
+            return Asked(float(target_se), None, int(amount))
         budget = amount * {"s": 1, "m": 60, "h": 3600}[parts[2][0]]
-    if not (isinstance(budget, int | float) and np.isfinite(budget) and budget > 0):
+    if not (_is_number(budget) and np.isfinite(budget) and budget > 0):
         raise CrossfadeError(f"budget = {budget}: give a positive number of seconds")
-    return Asked(target_se, float(budget), None)
+    return Asked(float(target_se), float(budget), None)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool)
+
+
+def _amount(text: str, budget: str) -> float:
+    """Commas between groups of three digits are left out, one before other digits is a decimal comma: 1,5 is 1.5."""
+    grouped = re.fullmatch(r"\d{1,3}([,_]\d{3})+(\.\d+)?", text)
+    plain = re.sub("[,_]", "", text) if grouped else text.replace("_", "")
+    try:
+        return float(plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else plain)
+    except ValueError:
+        raise CrossfadeError(f"budget = {budget!r}: {text!r} is no number") from None
 
 
 def check_common(seed: int, log_prior_odds: float, n_chains: int | None) -> None:

@@ -105,6 +105,8 @@ def fitted(draws_1: Draws, draws_2: Draws, *, share: Share = None, seed: int = 0
             f"the draws have {draws_1.n_chains} and {draws_2.n_chains} chains: give both the same even number, at "
             "least 4"
         )
+    if not (draws_1.n_draws and draws_2.n_draws):
+        raise CrossfadeError("there are no draws to fit links to: draws.more(100) makes some")
     joined = union(draws_1.joint, draws_2.joint, share)
     views = tuple(view(own, joined.where[k] >= joined.n_shared) for k, own in enumerate((draws_1, draws_2)))
     edge = Edge((draws_1, draws_2), joined, seed, WARPS[0], (), (), views)  # type: ignore[arg-type]

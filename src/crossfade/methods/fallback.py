@@ -14,6 +14,7 @@ import numpy as np
 from crossfade.analysis.judge import Chains, judge, of_chains, of_error, of_gap, of_overlap, of_ratios, of_round_trips
 from crossfade.analysis.mixing import NOTHING_AGAINST
 from crossfade.analysis.summary import Summary, summarise
+from crossfade.density.exchangeable import Times
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
 from crossfade.methods.budget import GROWTH, Asked
@@ -46,15 +47,22 @@ LEAST = 10.0  # seconds that it may take, whatever was spent before
 def forecast(joints: tuple[Joint, Joint]) -> float:
     """Seconds until tempering has tuned itself and given its first answer, compilation aside."""
     n_chains, n_steps = N_REPLICATES * N_RUNGS, PILOT + N_TUNING
-    return sum(map(gradient_seconds, joints)) * n_chains * n_steps * LEAPFROGS / 2
+    return sum(gradient_seconds(joint) for joint in joints if joint.places) * n_chains * n_steps * LEAPFROGS / 2
 
 
 @in_float64
 def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say: Say, before: float = 0.0) -> Result:
     """Both evidences until their difference has the asked error, or nothing more can be spent; with a verdict.
 
-    `before` is what was spent of the time already.
+    `before` is what was spent of the time already. The evidence of a model without parameters is known.
     """
+    which = tuple(k for k in (0, 1) if joints[k].places)
+    if len(which) == 1:
+        known = float(joints[1 - which[0]].log_joint({}))
+        (own,) = (joints[k] for k in which)
+        assert own.log_likelihood is not None
+        less = own._replace(log_likelihood=Times(own.log_likelihood, -known))
+        joints = (less, joints[1]) if which == (0,) else (joints[0], less)
     began = time.perf_counter()
     seconds = np.inf if asked.seconds is None else max(asked.seconds - before, LEAST)
     key = jax.random.fold_in(jax.random.key(seed), 99)
@@ -64,14 +72,14 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
     small = max(joint.coordinates.size for joint in joints) <= SMALL
     try:
         with until(began + 0.9 * seconds):
-            for k, joint in enumerate(joints):
+            for k in which:
                 say(f"{why}: tempering M{k + 1} from its prior | {duration(time.perf_counter() - began)} so far")
-                runs.append(tune(begin(joint, jax.random.fold_in(key, k), N_REPLICATES)))
+                runs.append(tune(begin(joints[k], jax.random.fold_in(key, k), N_REPLICATES)))
             while not stopped:
-                legs, runs, seen = _longer(runs, seen, n_steps)
+                legs, runs, seen = _longer(which, runs, seen, n_steps)
                 summary = summarise(legs, "mbar")
                 if small:
-                    legs, summary = _by_pieces(joints, seen, legs, summary, seed)
+                    legs, summary = _by_pieces(which, joints, seen, legs, summary, seed)
                 if summary.headline.error <= asked.target_se and not _too_short(legs, seen):
                     break
                 spent = time.perf_counter() - began
@@ -92,16 +100,21 @@ def tempered(joints: tuple[Joint, Joint], asked: Asked, seed: int, why: str, say
             raise (KeyboardInterrupt if by_hand else CrossfadeError)(said) from None
     say("")
     assert summary is not None
-    return _result(joints, asked, why, legs, summary, seen, stopped)
+    return _result(which, joints, asked, why, legs, summary, seen, stopped)
 
 
 def _by_pieces(
-    joints: tuple[Joint, Joint], passages: list[Passage], legs: tuple[Leg, ...], summary: Summary, seed: int
+    which: tuple[int, ...],
+    joints: tuple[Joint, Joint],
+    passages: list[Passage],
+    legs: tuple[Leg, ...],
+    summary: Summary,
+    seed: int,
 ) -> tuple[tuple[Leg, ...], Summary]:
     """Both evidences from mixtures fitted to the pieces, if that has the smaller error; else as they are."""
     traces = [
-        trace_by_pieces(partial(_log_density, joint), passage.u[:, -1], seed + k)
-        for k, (joint, passage) in enumerate(zip(joints, passages, strict=True))
+        trace_by_pieces(partial(_log_density, joints[k]), passage.u[:, -1], seed + k)
+        for k, passage in zip(which, passages, strict=True)
     ]
     found = tuple(leg._replace(forward=trace) for leg, trace in zip(legs, traces, strict=True))
     try:
@@ -126,14 +139,15 @@ def _too_short(legs: tuple[Leg, ...], passages: list[Passage]) -> bool:
 
 
 def _longer(
-    runs: list[Tempered], seen: list[Passage], n_steps: int
+    which: tuple[int, ...], runs: list[Tempered], seen: list[Passage], n_steps: int
 ) -> tuple[tuple[Leg, ...], list[Tempered], list[Passage]]:
-    """Both evidences, n_steps further."""
+    """The evidences, n_steps further."""
     made = [advance(run, n_steps) for run in runs]
     runs = [run for run, _ in made]
     passages = [Passage.joined([*seen[k : k + 1], passage]) for k, (_, passage) in enumerate(made)]
     legs = tuple(
-        Leg(f"no data to M{k + 1}", sign, trace_of(runs[k], passages[k]), None) for k, sign in ((0, -1.0), (1, 1.0))
+        Leg(f"no data to M{k + 1}", (-1.0, 1.0)[k], trace_of(run, passage), None)
+        for k, run, passage in zip(which, runs, passages, strict=True)
     )
     return legs, runs, passages
 
@@ -156,6 +170,7 @@ def _affordable(
 
 
 def _result(
+    which: tuple[int, ...],
     joints: tuple[Joint, Joint],
     asked: Asked,
     why: str,
@@ -167,21 +182,24 @@ def _result(
     u = [passage.u[:, -1] for passage in passages]
     trips = [passage.round_trips() for passage in passages]
     findings = of_error(summary.headline, asked.target_se, stopped)
-    for k, joint in enumerate(joints):
-        edge = joint.coordinates.lost(u[k])
-        near = undefined(joint.density, u[k])
+    for k, own in zip(which, u, strict=True):
+        edge = joints[k].coordinates.lost(own)
+        near = undefined(joints[k].density, own)
         chains = Chains(f"M{k + 1}", NOTHING_AGAINST, ("",), 0.0, False, edge, undefined=near)
         findings += of_chains(chains, summary.headline.error)
     findings += [*of_overlap(legs), *of_ratios(legs), *of_round_trips(min(trips))]
     findings += [] if (gap := summary.differences.get(TEMPERING)) is None else of_gap(TEMPERING, gap)
     words = "" if TEMPERING not in summary.opinions else ", then from mixtures fitted to the pieces that it found"
+    what = "both evidences from the priors" if len(which) == 2 else "the evidence from the prior"
     about = {
-        "path": f"both evidences from the priors by parallel tempering{words}, because {why}",
+        "path": f"{what} by parallel tempering{words}, because {why}",
         "n_chains": N_REPLICATES,
         "n_draws": {leg.name: leg.forward.log_ratio.size for leg in legs},
         "round_trips": trips,
     }
-    draws = tuple(joint.coordinates.constrained(own) for joint, own in zip(joints, u, strict=True))
+    draws: list[dict[str, np.ndarray]] = [{}, {}]
+    for k, own in zip(which, u, strict=True):
+        draws[k] = joints[k].coordinates.constrained(own)
     return Result(
         summary.headline,
         *judge(findings),

@@ -13,14 +13,16 @@ import numpy as np
 
 from crossfade.analysis.judge import EFFECTIVE, R_HAT, level, of_ratios
 from crossfade.analysis.mixing import mixing
+from crossfade.density.exchangeable import check_numbering, found_numbering
 from crossfade.density.joint import Joint
 from crossfade.density.precision import in_float64
-from crossfade.density.sharing import Share
+from crossfade.density.sharing import Share, still_shared
 from crossfade.methods import pilot, refine
 from crossfade.methods.budget import GROWTH, Asked
 from crossfade.methods.edge import GOOD_OVERLAP, MAX_RUNGS, fitted, grown, with_rung
 from crossfade.methods.run import PILOT, Pilot, Run
 from crossfade.methods.rung import allocate
+from crossfade.sampling.draws import Draws
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.sampling.user_draws import brought
 from crossfade.types import CrossfadeError
@@ -46,10 +48,11 @@ def begin(
         n_chains = usual_chains(joints)
     elif n_chains < 4 or n_chains % 2:
         raise CrossfadeError(f"n_chains = {n_chains}: the chains work in two halves; give an even number of at least 4")
-    own = [
-        None if posterior is None else brought(joint, posterior, n_chains, f"M{k + 1}")
+    sides = [
+        _side(joint, posterior, n_chains, f"M{k + 1}")
         for k, (joint, posterior) in enumerate(zip(joints, draws, strict=True))
     ]
+    joints, own = (sides[0][0], sides[1][0]), [found for _, found in sides]
     if counts := [found.n_chains for found in own if found is not None]:
         n_chains = min(counts) // 2 * 2  # both ends need equally many chains: those brought along decide
         own = [None if found is None else found.regrouped(n_chains) for found in own]
@@ -67,6 +70,21 @@ def begin(
         pilots=(pilots[0], pilots[1]),
         points_tried=not points,
     )
+
+
+def _side(joint: Joint, posterior: Any, n_chains: int, which: str) -> tuple[Joint, Draws | None]:
+    """A model and the draws that were brought for it, in one numbering if its components have several.
+
+    Chains of a mixture often stay in one numbering, and then nothing in the draws says that there are others.
+    """
+    if posterior is None:
+        return joint, None
+    draws = brought(joint, posterior, n_chains, which)
+    if joint.numbered:
+        check_numbering(joint, joint.numbered, draws.last_places(), which)
+        return joint, draws
+    numbered = found_numbering(joint, draws.last_places(), which)
+    return (joint, draws) if numbered is None else (numbered, brought(numbered, posterior, n_chains, which))
 
 
 def usual_chains(joints: Iterable[Joint]) -> int:
@@ -114,12 +132,17 @@ def with_edge(run: Run) -> Run:
     assert first is not None and second is not None
     if run.may_give_up:
         for which, draws in (("M1", first), ("M2", second)):
+            if not draws.u.shape[2]:
+                continue
             mixed = mixing(draws.as_made)
             if mixed.r_hat > R_HAT[1]:
                 where = draws.coordinates.labels()[mixed.r_hat_of]
                 why = f"the chains of {which} stay in separate places (R-hat {mixed.r_hat:.2f} for {where})"
                 return run._replace(given_up=why, finished=True)
-    return run._replace(edge=fitted(first, second, share=run.share, seed=run.seed))
+    share, gone = still_shared(*run.joints, run.share)
+    if gone:
+        run = run.with_model(0, run.joints[0]._replace(notes=(*run.joints[0].notes, *gone)), first, run.pilots[0])
+    return run._replace(share=share, edge=fitted(first, second, share=share, seed=run.seed))
 
 
 def _looked_at(run: Run) -> Run:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossfade.analysis.judge import DIVERGENT, EFFECTIVE, R_HAT, UNDEFINED, undefined_words
 from crossfade.analysis.mixing import mixing, plain_r_hat, tail_effective
-from crossfade.density.exchangeable import found_numbering
+from crossfade.density.exchangeable import check_numbering, found_numbering
 from crossfade.density.joint import Joint
 from crossfade.methods.run import PILOT, Pilot, Run
 from crossfade.sampling.ahead import compile_all, for_draws, for_starts
@@ -121,11 +121,12 @@ def _with_numbering(run: Run, k: int) -> Run | None:
     """A fresh start for a model whose chains do not meet because its components can be numbered in several ways."""
     draws, joint = run.draws[k], run.joints[k]
     assert draws is not None
-    if draws.chains is None or joint.numbered or mixing(draws.u).r_hat < R_HAT[0]:
+    if draws.chains is None or (not joint.numbered and mixing(draws.u).r_hat < R_HAT[0]):
         return None
-    last = draws.coordinates.constrained(draws.u[:, -1:])
-    at = [{name: value[i, 0] for name, value in last.items()} for i in range(draws.n_chains)]
-    found = found_numbering(joint, at, f"M{k + 1}")
+    if joint.numbered:  # as somebody said, who may have been wrong where no draw of the prior tells
+        check_numbering(joint, joint.numbered, draws.last_places(), f"M{k + 1}")
+        return None
+    found = found_numbering(joint, draws.last_places(), f"M{k + 1}")
     return None if found is None else run.with_model(k, found, None, Pilot())
 
 

@@ -77,8 +77,9 @@ def by_points(edge: Edge, path: Estimate, asked: Asked, seed: int) -> Refined | 
 def _side(edge: Edge, k: int, seed: int) -> Side:
     """Model k over its coordinates, the shared ones first; a t fitted to its draws."""
     draws = edge.draws[k]
-    if draws.u.shape[2] == 0:
-        return NOTHING
+    if draws.u.shape[2] == 0:  # of nothing, or of data without parameters: one number
+        log_likelihood = float(draws.log_density.flat[0])
+        return NOTHING._replace(log_density=lambda points: np.full(len(points), log_likelihood))
     order = np.argsort(edge.union.where[k], kind="stable")
     back = np.argsort(order)
 

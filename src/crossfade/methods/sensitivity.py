@@ -185,6 +185,8 @@ def _changes(
         new = [rescaled_prior(old, factor, first, whose) for factor in factors]
     else:
         new = [checked(prior(float(factor)), old, name, first, whose) for factor in factors]
+        if name in result.about.get("numbered", [[], []])[k]:
+            _check_components(new, name, first, whose)
     found = []
     for own, factor, log_weight in zip(new, factors, _log_weights(old, new, name, draws), strict=True):
         if prior is None and factor == 1 and np.abs(log_weight).max() > 1e-3:
@@ -193,6 +195,18 @@ def _changes(
         tail = pareto_k(log_weight) if np.isfinite(log_weight).sum() >= FEWEST else np.inf
         found.append((_log_mean(log_weight), tail, _named(own, old, factor)))
     return found
+
+
+def _check_components(new: Sequence[Prior], name: str, theta: Theta, whose: str) -> None:
+    """Draws are in one numbering of the components, which tells of the others if the prior is the same for all."""
+    for own in new:
+        there = {**theta, name: np.roll(theta[name], 1, axis=0)}
+        before, after = (float(log_density(own, name, at)) for at in (theta, there))
+        if not np.isclose(before, after, rtol=1e-9, atol=1e-6):
+            raise CrossfadeError(
+                f"the components of {whose} may be numbered in any order, and prior= tells them apart: give them one "
+                "prior, or compare models that have the new prior"
+            )
 
 
 def _named(new: Prior | Stretched, old: Prior | Stretched, factor: float) -> str:

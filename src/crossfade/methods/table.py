@@ -80,7 +80,7 @@ def by_table(
                 f"{which} has no parameters, along which the methods of the table could travel: leave method= out, the "
                 "default takes such models"
             )
-    n_iter, n_chains = n_iter or N_ITER, n_chains or N_CHAINS
+    n_iter, n_chains = N_ITER if n_iter is None else n_iter, n_chains or N_CHAINS
     _check(row, n_iter, n_chains)
     sharing = named_sharing(j1, j2, share)
     routes: list[tuple[Joint, Joint, int, str]] = [(j1, j2, +1, "M1 to M2")]
@@ -138,6 +138,8 @@ def row_of(method: str | Method) -> tuple[Method, str]:
 
 
 def _check(row: Method, n_iter: int, n_chains: int) -> None:
+    if not isinstance(n_iter, int | np.integer):
+        raise CrossfadeError(f"n_iter = {n_iter!r}: give a whole number")
     if row.estimator == "controlled" and n_chains < 4:
         raise CrossfadeError(f"n_chains = {n_chains}: controlled moments need at least 4 chains")
     least = 100 if row.n_rungs is None else 4 * row.n_rungs

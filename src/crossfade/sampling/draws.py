@@ -65,6 +65,11 @@ class Draws(NamedTuple):
         """Arrays [chain, draw, ...] by parameter."""
         return self.coordinates.constrained(self.u)
 
+    def last_places(self) -> list[dict[str, np.ndarray]]:
+        """Where every chain is: parameters by name."""
+        last = self.coordinates.constrained(self.u[:, -1:])
+        return [{name: value[i, 0] for name, value in last.items()} for i in range(self.n_chains)]
+
     def emptied(self) -> Draws:
         """The same chains without any draw."""
         return self._replace(

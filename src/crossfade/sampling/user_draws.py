@@ -24,6 +24,8 @@ FAR = 6.0  # standard deviations of the draws, in some coordinate, from every on
 def brought(joint: Joint, posterior: Any, n_pieces: int, which: str) -> Draws:
     """The user's posterior draws: an ArviZ or xarray posterior, or arrays [chain, draw, ...] by name."""
     density = joint.density
+    if not joint.places:
+        raise CrossfadeError(f"{which} has no parameters, so there are no draws to bring: give None for it")
     arrays = _arrays(joint, posterior, which)
     for name, own in arrays.items():
         if not np.isfinite(own).all():
