@@ -249,13 +249,8 @@ def _extended(edge: Edge, rung: Rung, n_segments: int) -> Rung:
         chains.append(now)
         divergent += float(new.divergent.mean()) / 2
     share = new.u.shape[1] / ratios[0].shape[1]
-    return Rung(
-        rung.tau,
-        (ratios[0], ratios[1]),
-        (places[0], places[1]),
-        (chains[0], chains[1]),
-        share * divergent + (1 - share) * rung.divergent,
-    )
+    share_divergent = share * divergent + (1 - share) * rung.divergent
+    return Rung(rung.tau, (ratios[0], ratios[1]), (places[0], places[1]), (chains[0], chains[1]), share_divergent)
 
 
 @in_float64
