@@ -28,6 +28,7 @@ from crossfade.methods.run import Run
 from crossfade.methods.table import KernelFn, Method, by_table, row_of
 from crossfade.methods.widths import with_widths
 from crossfade.runs.ahead import sampled_ahead
+from crossfade.runs.longer import grown_ahead
 from crossfade.runs.made_from import called
 from crossfade.runs.plan import in_directory
 from crossfade.runs.workers import Task
@@ -120,7 +121,8 @@ def compare(
             if joint.places and own[k] is None
         ]
         plan = {**settings, "route": route, **hints}
-        with in_directory(directory, {"M1": j1, "M2": j2}, plan, say), sampled_ahead(client, jobs, say):
+        kept, longer = in_directory(directory, {"M1": j1, "M2": j2}, plan, say), {"M1": m1, "M2": m2}
+        with kept, sampled_ahead(client, jobs, say), grown_ahead(client, longer, say):
             result = _by_default(j1, j2, wanted, draws=(own[0], own[1]), say=say, route=route, **settings)
         if why:
             result.about["notes"].append(f"chains were run, because {why}")

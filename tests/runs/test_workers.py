@@ -7,15 +7,19 @@ import sys
 import time
 from contextlib import contextmanager
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from command_line import run, words
+from numpyro import distributions as dist
 
 import crossfade
 from crossfade import compare, compare_many
 from crossfade.data import load
 from crossfade.ranking import rank
+from crossfade.runs.longer import grown_ahead
 from crossfade.runs.workers import cluster, worked
+from crossfade.sampling.draws import lengthened
 from crossfade.types import CrossfadeError
 
 Y = np.array([0.3, -0.2, 0.9, 1.4, 0.1])
@@ -56,11 +60,54 @@ def test_a_comparison_has_the_bits_of_one_process(client, tmp_path):
     assert bits(compare(*pair(), **ASKED, directory=tmp_path)) == bits(plain)  # what they made is kept
 
 
+@pytest.fixture
+def nothing_here(monkeypatch):
+    """This process samples nothing itself."""
+
+    def refused(*_):
+        raise AssertionError("a segment was sampled here")
+
+    monkeypatch.setattr("crossfade.sampling.hmc._recorded", refused)
+
+
+LONG = {**ASKED, "target_se": 0.008, "route": "path"}  # more than the first draws give
+
+
+def test_more_draws_are_made_by_workers_too(client, request):
+    plain = compare(*pair(), **LONG)
+    assert plain.legs[0].forward.log_ratio.size > 1000  # the first draws are 4 chains, 100 draws, 2 ends
+    request.getfixturevalue("nothing_here")
+    assert bits(compare(*pair(), **LONG, client=client)) == bits(plain)
+    with pytest.raises(AssertionError, match="sampled here"):  # the twin: nobody helps
+        compare(*pair(), **LONG)
+
+
 @pytest.mark.slow
-def test_a_ranking_has_the_bits_of_one_process(client):
+def test_a_ranking_has_the_bits_of_one_process(client, request):
     models = dict(zip("ab", pair(), strict=True))
-    plain, there = rank(models, **ASKED), rank(models, **ASKED, client=client)
+    plain = rank(models, **LONG)
+    assert plain.about["n_draws"]["b"] > 800
+    request.getfixturevalue("nothing_here")
+    there = rank(models, **LONG, client=client)
     assert (plain.log_evidence == there.log_evidence).all() and (plain.left_out == there.left_out).all()
+
+
+def test_components_and_steps_that_were_found_are_so_on_workers(client, request):
+    """What a run has found out of a model goes along: the worker's chains are the run's, to the bit."""
+
+    def two(p):
+        near = [dist.Normal(p["mu"][k], 0.7).log_prob(np.array([-1.0, 1.2, 0.8])) for k in (0, 1)]
+        return jnp.logaddexp(*near).sum() - jnp.floor(p["at"])
+
+    model = crossfade.Model({"mu": dist.Normal(np.zeros(2), 2.0).to_event(1), "at": dist.Uniform(0.0, 3.0)}, two)
+    hints = {"exchangeable": ["mu"], "discontinuous": ["at"]}
+    draws = crossfade.sample(model, n_chains=8, **hints)
+    assert draws.joint.numbered == ("mu",) and draws.joint.discontinuous == ("at",)
+    plain = draws.more(50)
+    request.getfixturevalue("nothing_here")
+    with grown_ahead(client, {"two": model}, print):
+        longer = lengthened({"two": (draws, 50)})["two"]
+    np.testing.assert_array_equal(longer.u, plain.u)
 
 
 def test_rows_are_made_by_workers(client, tmp_path):

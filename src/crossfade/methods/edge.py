@@ -30,7 +30,7 @@ from crossfade.paths.fit import (
 )
 from crossfade.paths.link import Noise, noise
 from crossfade.sampling.anneal import chain_keys
-from crossfade.sampling.draws import Draws
+from crossfade.sampling.draws import Draws, lengthened
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.hmc import DENSE, Chains, Tuning, advance
 from crossfade.sampling.view import View, view
@@ -258,7 +258,8 @@ def grown(edge: Edge, n_draws: list[int], segment: int) -> Edge:
     """As many draws more per chain at each rung."""
     between = [_extended(edge, rung, n // segment) for rung, n in zip(edge.rungs[1:-1], n_draws[1:-1], strict=True)]
     edge = edge._replace(rungs=(edge.rungs[0], *between, edge.rungs[-1]))
-    return with_draws(edge, (edge.draws[0].more(n_draws[0]), edge.draws[1].more(n_draws[-1])))
+    longer = lengthened({"M1": (edge.draws[0], n_draws[0]), "M2": (edge.draws[1], n_draws[-1])})
+    return with_draws(edge, (longer["M1"], longer["M2"]))
 
 
 @in_float64

@@ -45,8 +45,10 @@ from crossfade.ranking.points import relative_errors
 from crossfade.ranking.prior import prior_of
 from crossfade.ranking.record import Closure, Ranking, ranked
 from crossfade.ranking.solved import Solved, solved_of, way
+from crossfade.runs.longer import grown_ahead
 from crossfade.runs.plan import in_directory
 from crossfade.sampling.clock import OutOfTime, until
+from crossfade.sampling.draws import lengthened
 from crossfade.sampling.hmc import SEGMENT
 from crossfade.types import CrossfadeError, Estimate
 
@@ -70,7 +72,7 @@ def by_draws(
         raise CrossfadeError(f"the reference {settings.reference!r} is no model: choose from {', '.join(models)}")
     network = Network({}, {}, {}, settings, terms, said)
     given = {**models, NOTHING: nothing()} if settings.evidence else dict(models)
-    with _kept(settings, models, say):
+    with _kept(settings, models, say), grown_ahead(client, models, say):
         return answered(sampled(network, given, draws, say, began, client), say, began)
 
 
@@ -160,14 +162,15 @@ def _asked_error(network: Network, solved: Solved) -> tuple[float, Pair]:
 
 def _grown(network: Network, pair: Pair, growth: float) -> Network | None:
     """More draws of both models of a pair, and of the rungs between; None if there are none to be had."""
-    draws, most = dict(network.draws), network.settings.asked.max_draws
+    draws, most, wanted = dict(network.draws), network.settings.asked.max_draws, {}
     for name in pair:
         own = draws[name]
         n = int(np.ceil(own.n_draws * (growth - 1) / SEGMENT)) * SEGMENT
         if most is not None:
             n = min(n, (most // own.n_chains - own.n_draws) // SEGMENT * SEGMENT)
         if own.can_grow and n > 0:
-            draws[name] = own.more(n)
+            wanted[name] = own, n
+    draws |= lengthened(wanted)
     edges, longer = {}, any(draws[name] is not network.draws[name] for name in pair)
     for other, edge in network.edges.items():
         if other == pair and len(edge.rungs) > 2:

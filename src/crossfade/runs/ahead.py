@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from crossfade.runs.chunks import Warn
 from crossfade.runs.leases import DONE, Leases, WorkDone, leases
 from crossfade.runs.workers import Task, worked
+from crossfade.sampling.clock import OutOfTime
 from crossfade.sampling.kept import Arrays, Memory, keeper, keeping
 from crossfade.types import CrossfadeError
 
@@ -56,6 +57,6 @@ def share(own: Leases, tasks: list[Task]) -> NoReturn:
 def _segments(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Arrays]:
     """On a worker: all that a task samples. One that fails fails again where it is needed, and is named there."""
     memory = Memory()
-    with keeping(memory), suppress(CrossfadeError):
+    with keeping(memory), suppress(CrossfadeError, OutOfTime):
         function(*args)
     return dict(memory)

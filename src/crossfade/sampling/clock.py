@@ -30,6 +30,10 @@ def until(end: float) -> Iterator[None]:
         _end.reset(token)
 
 
+def seconds_left() -> float:
+    return _end.get() - time.perf_counter()
+
+
 def look_at_clock() -> None:
     halted = _halted.get()
     if time.perf_counter() > _end.get() or (halted is not None and halted.is_set()):

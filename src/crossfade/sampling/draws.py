@@ -18,6 +18,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.evaluate import values
 from crossfade.sampling.frame import frame_of
 from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, advance, begin
+from crossfade.sampling.kept import asked_ahead
 from crossfade.sampling.starts import first_steps, starts
 from crossfade.sampling.warm_up import Past, warmed_up
 from crossfade.types import Array, CrossfadeError
@@ -138,6 +139,12 @@ class Draws(NamedTuple):
         path = Path(path)
         with appearing(path) as unfinished, unfinished.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **self.arrays())
+
+
+def lengthened(wanted: Mapping[str, tuple[Draws, int]]) -> dict[str, Draws]:
+    """So many draws more of several models, by name; whoever helps is asked for all of them at once."""
+    with asked_ahead({name: own for name, own in wanted.items() if own[0].chains is not None and own[1] > 0}):
+        return {name: own.more(n) for name, (own, n) in wanted.items()}
 
 
 def _none(joint: Joint, density: Density, n_chains: int, n_draws: int = 0) -> Draws:

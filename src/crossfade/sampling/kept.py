@@ -7,8 +7,8 @@ run from its beginning therefore finds every segment that is kept, goes on where
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -56,6 +56,26 @@ def keeping(keeper: Keeper | None) -> Iterator[None]:
 
 def keeper() -> Keeper | None:
     return _keeper.get()
+
+
+Ahead = Callable[[Mapping[str, Any]], AbstractContextManager[None]]
+_helper: ContextVar[Ahead | None] = ContextVar("helper", default=None)
+
+
+@contextmanager
+def helped(ahead: Ahead) -> Iterator[None]:
+    """Inside this context others are asked first for draws of several models at once (`draws.lengthened`)."""
+    token = _helper.set(ahead)
+    try:
+        yield
+    finally:
+        _helper.reset(token)
+
+
+def asked_ahead(wanted: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Inside this context what was asked of others is found."""
+    helper = _helper.get()
+    return nullcontext() if helper is None else helper(wanted)
 
 
 def found_or_made(made_from: Any, make: Callable[[], Arrays]) -> Arrays:
