@@ -28,6 +28,16 @@ def test_names_are_those_of_the_columns():
     assert two.names == ("Intercept", "np.log(x2 ** 2)", "group[T.b]", "group[T.c]")
 
 
+def test_a_product_has_one_name_whichever_way_it_is_written():
+    one, two = both("y ~ x1:group + x1", "y ~ x1 + group:x1 + x2")
+    assert set(two.names) - set(one.names) == {"x2"}
+    assert one.terms.keys() | {"x2"} == two.terms.keys()
+    for name in one.names:
+        np.testing.assert_array_equal(
+            one.columns[:, one.names.index(name)], two.columns[:, two.names.index(name)], err_msg=name
+        )
+
+
 def test_standardise_uses_n_minus_1_and_spares_the_intercept():
     one, two = both("y ~ x1", "y ~ x1 + x2")
     for design in (one, two):
@@ -159,6 +169,10 @@ REFUSED = {
     "identical": (
         ("y ~ x1 + x2", "y ~ x2 + x1", {}),
         r"both formulas have the same columns \(Intercept, x1, x2\)",
+    ),
+    "identical products": (
+        ("y ~ x1*x2", "y ~ x2*x1", {}),
+        r"both formulas have the same columns \(Intercept, x1, x2, x1:x2\)",
     ),
     "random effects": (("y ~ x1", "y ~ x1 + (1|group)", {}), r"random effects are not for formulas"),
     "power in brackets": (("y ~ x1", "y ~ I(x1^2)", {}), r"write I\(x\*\*2\) for the square of x"),

@@ -57,7 +57,12 @@ def test_numbers_of_a_search_are_those_among_all_models(table, few, formula, tmp
     for prior, other in (("uniform", "size"), ("size", None)):
         listed, full = few(space, prior), rank(space, prior=prior, progress=False)
         assert_same(listed, full)
-        assert not np.isclose(listed.posterior.sum(), 1, atol=0.05)  # the twin: probabilities among those listed
+        aside = 1 - listed.posterior.sum()
+        assert aside > 0.05  # the twin: probabilities among those listed
+        assert f"models that were looked at and are not listed have {aside:.1g} together" in " ".join(
+            str(listed).split()
+        )
+        assert "are not listed" not in " ".join(str(full).split())
         listed.save(tmp_path / "found.json")
         kept = crossfade.load_ranking(tmp_path / "found.json")
         assert_same(kept, full)

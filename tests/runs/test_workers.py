@@ -58,6 +58,9 @@ def test_a_comparison_has_the_bits_of_one_process(client, tmp_path):
     assert bits(there) == bits(plain)
     assert any("M2 is sampled, 2 of 2" in line or "M1 is sampled, 2 of 2" in line for line in said)
     assert bits(compare(*pair(), **ASKED, directory=tmp_path)) == bits(plain)  # what they made is kept
+    again = []  # and nobody is asked for it twice
+    compare(*pair(), **{**ASKED, "progress": again.append}, client=client, directory=tmp_path)
+    assert any("sampling M1, M2 on" in line for line in said) and not any("sampling" in line for line in again)
 
 
 @pytest.fixture

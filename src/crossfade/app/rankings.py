@@ -60,6 +60,8 @@ def _models(ranking: Ranking, shown: int) -> Section:
     if (left := len(ranking.names) - shown) > 0:
         rest = sum(own.value for own in list(probabilities.values())[shown:])
         note.append(f"{left:,} more models have a probability of {rest:.2g}")
+    if (aside := 1 - sum(own.value for own in probabilities.values())) > 1e-4:
+        note.append(f"models that were looked at and are not listed have {aside:.1g} together")
     if (sure := ranking.chance_of_winner) < 0.9995:
         note.append(f"chance that the first is the most probable, for all Monte-Carlo noise: {sure:.3f}")
     columns = ("", "log BF", "probability", "over the rest", "model")

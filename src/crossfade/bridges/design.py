@@ -25,6 +25,7 @@ from crossfade.bridges.columns import (
     whole_rows,
     without_unused_levels,
 )
+from crossfade.bridges.products import Matrices, in_one_order, is_product
 from crossfade.types import CrossfadeError
 
 if TYPE_CHECKING:
@@ -77,11 +78,6 @@ class Design(NamedTuple):
         """Columns of one level of a factor, and what they were divided by."""
         scaled = zip(self.names, self.recipe.sd, strict=True)
         return {name: float(sd) for name, sd in scaled if "[T." in name and not is_product(name)}
-
-
-def is_product(name: str) -> bool:
-    """Whether a coefficient is of an interaction; levels of factors, such as 10:30, may hold colons as well."""
-    return ":" in re.sub(r"\[[^\]]*\]", "", name)
 
 
 class Prepared(NamedTuple):
@@ -140,7 +136,7 @@ def designs(
     if scaling not in SCALINGS:
         raise CrossfadeError(f"unknown scaling {scaling!r}: choose one of {', '.join(SCALINGS)}")
     table, parsed, needed, response, notes = prepared(table, *formulas, family=family, drop_missing=drop_missing)
-    every = {which: _matrices(formula, table, which) for which, formula in parsed.items()}
+    every = in_one_order({which: _matrices(formula, table, which) for which, formula in parsed.items()})
     y = next(iter(every.values()))[0]
     if len(set(y)) == 1:
         raise CrossfadeError(f"the response {response!r} is {y[0]:g} in every row: there is nothing to explain")
@@ -217,13 +213,8 @@ def _parse(formula: str, which: str, table: pandas.DataFrame) -> Any:
     return parsed
 
 
-def _matrices(
-    formula: Any, table: pandas.DataFrame, which: str
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], dict[str, list[int]], Any]:
-    """Response, columns, their names, the columns of every term, and formulaic's recipe.
-
-    `context` is empty so that no variable of ours can slip in.
-    """
+def _matrices(formula: Any, table: pandas.DataFrame, which: str) -> Matrices:
+    """What formulaic makes of a formula; `context` is empty so that no variable of ours can slip in."""
     try:
         with np.errstate(all="ignore"):  # what comes out is checked below
             matrices = formula.get_model_matrix(table, context={}, na_action="ignore")
@@ -250,7 +241,7 @@ def _matrices(
     if not names:
         raise CrossfadeError(f"{which} has no column, not even an intercept: add one")
     terms = {str(term): list(columns) for term, columns in rhs.model_spec.term_indices.items()}
-    return y[:, 0], columns, names, terms, rhs.model_spec
+    return Matrices(y[:, 0], columns, names, terms, rhs.model_spec)
 
 
 def _check_design(columns: np.ndarray, names: tuple[str, ...], which: str) -> None:

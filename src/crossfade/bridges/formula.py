@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crossfade.bridges.design import Design, designs, is_product
+from crossfade.bridges.design import Design, designs
+from crossfade.bridges.products import is_product
 from crossfade.density.regression import Regression
 from crossfade.types import CrossfadeError
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from crossfade.bridges.design import INTERCEPT, Design, Recipe, designs
 from crossfade.bridges.formula import Prior, regressions, statement
+from crossfade.bridges.products import factors
 from crossfade.density.regression import Regression
 from crossfade.methods.progress import Say
 from crossfade.ranking.search import searched
@@ -70,11 +71,7 @@ def from_many_formulas(
     names = [" ".join(formula.split()) for formula in formulas]
     models = dict(zip(names, regressions(found, family, prior), strict=True))
     _check_twins(models)
-    spelt: dict[frozenset[str], str] = {}  # a:b is b:a
-    terms = {
-        name: frozenset(spelt.setdefault(frozenset(term.split(":")), term) for term in own.terms if term != "1")
-        for name, own in zip(names, found, strict=True)
-    }
+    terms = {name: frozenset(own.terms) - {"1"} for name, own in zip(names, found, strict=True)}
     rows = Rows(tuple((own.recipe, own.names) for own in found))
     return Space(models, terms, _said(found[0], statement(prior, family)), rows=rows)
 
@@ -194,8 +191,7 @@ def all_subsets(
     columns = {term: own for term, own in full.terms.items() if term != "1" and own}
     if not columns:
         raise CrossfadeError(f"{formula!r} has no terms to choose from: name some right of the ~")
-    factors = {term: frozenset(term.split(":")) for term in columns}
-    parents = {a: frozenset(b for b in columns if factors[b] < factors[a]) for a in columns}
+    parents = {a: frozenset(b for b in columns if factors(b) < factors(a)) for a in columns}
     always = [i for term, own in full.terms.items() if term == "1" for i in own]
     said = _said(full, statement(prior, family))
     return Subsets(

@@ -6,9 +6,12 @@ makes for itself what it does not find.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
+
+import numpy as np
 
 from crossfade.runs.chunks import Warn
 from crossfade.runs.leases import DONE, Leases, WorkDone, leases
@@ -28,11 +31,15 @@ def sampled_ahead(client: Any, tasks: list[Task], say: Warn) -> Iterator[None]:
         return
     kept = keeper()
     found = Memory() if kept is None else kept
-    say(f"sampling {', '.join(name for name, *_ in tasks)} on {len(client.scheduler_info()['workers'])} workers")
-    jobs: list[Task] = [(name, _segments, (function, args)) for name, function, args in tasks]
-    for i, (name, segments) in enumerate(worked(client, jobs, say)):
+    left = [task for task in tasks if found.find(_done(task[0])) is None]
+    jobs: list[Task] = [(name, _segments, (function, args)) for name, function, args in left]
+    if jobs:
+        say(f"sampling {', '.join(name for name, *_ in jobs)} on {len(client.scheduler_info()['workers'])} workers")
+    for i, (name, (segments, whole)) in enumerate(worked(client, jobs, say)):
         for own, arrays in segments.items():
             found.add(own, arrays)
+        if whole:  # whoever goes on with the run asks nobody for it again
+            found.add(_done(name), {"whole": np.array(True)})
         say(f"{name} is sampled, {i + 1} of {len(jobs)}")
     with keeping(found):
         yield
@@ -54,9 +61,22 @@ def share(own: Leases, tasks: list[Task]) -> NoReturn:
     )
 
 
-def _segments(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Arrays]:
-    """On a worker: all that a task samples. One that fails fails again where it is needed, and is named there."""
+def _done(name: str) -> str:
+    """Under which it is kept that workers have done a task; its own name may hold what that of a file may not."""
+    return f"ahead {hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def _segments(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[dict[str, Arrays], bool]:
+    """On a worker: all that a task samples, and whether it came to its end before the time did.
+
+    One that fails fails again where it is needed, and is named there.
+    """
     memory = Memory()
-    with keeping(memory), suppress(CrossfadeError, OutOfTime):
-        function(*args)
-    return dict(memory)
+    with keeping(memory):
+        try:
+            function(*args)
+        except OutOfTime:
+            return dict(memory), False
+        except CrossfadeError:
+            pass
+    return dict(memory), True
