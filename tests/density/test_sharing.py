@@ -99,6 +99,12 @@ def test_the_answer_is_right_where_a_name_has_two_meanings():
     assert (result.draws[1]["s"] > 0).all() and (result.draws[0]["s"] < 0).any()
 
 
+def test_bounds_that_differ_by_their_last_digit_are_told_apart():
+    j1, j2 = (model(a=dist.Uniform(0.0, high)) for high in (0.3, 0.1 + 0.2))
+    told = "its support is interval(0., 0.3) in M1 and interval(0., 0.30000000000000004) in M2"
+    assert told in union(j1, j2).sharing.apart[0]
+
+
 def test_the_same_data_in_another_order_are_the_same_data():
     prior = dist.Normal(0.0, 1.0)
     check_data(model(Y, a=prior), model(Y[::-1], a=prior))

@@ -18,7 +18,7 @@ from crossfade import compare, compare_many
 from crossfade.data import load
 from crossfade.ranking import rank
 from crossfade.runs.longer import grown_ahead
-from crossfade.runs.workers import cluster, worked
+from crossfade.runs.workers import _called, _packed, cluster, worked
 from crossfade.sampling.draws import lengthened
 from crossfade.types import CrossfadeError
 
@@ -120,6 +120,15 @@ def test_rows_are_made_by_workers(client, tmp_path):
     there = compare_many("y ~ x", "y ~ z", sets, **asked, client=client, out=tmp_path / "rows.csv")
     assert list(plain.table["log_bayes_factor"]) == list(there.table["log_bayes_factor"])
     assert (tmp_path / "rows.csv").is_file()
+
+
+def test_what_a_model_prints_on_a_worker_is_not_in_the_output_of_the_command(capsys):
+    def loud(x):
+        print("hello")
+        return x
+
+    assert _called(_packed("loud", loud, (3,))) == 3
+    assert capsys.readouterr() == ("", "hello\n")
 
 
 @pytest.mark.slow

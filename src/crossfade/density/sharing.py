@@ -116,14 +116,16 @@ def _some_elements(j1: Joint, j2: Joint, name_1: str, name_2: str) -> str:
 
 
 def _word(support: Any) -> str:
-    """A support in words: real, positive, interval(0, 2)."""
+    """A support in words: real, positive, interval(0, 2), with all digits, since one may be all that differs."""
     if hasattr(support, "base_constraint"):
         return f"{_word(support.base_constraint)} (vectors)"
     name = type(support).__name__.strip("_").lower()
     bounds = [getattr(support, bound) for bound in ("lower_bound", "upper_bound") if hasattr(support, bound)]
     if name == "positive" or not bounds:
         return name
-    return f"{name}({', '.join(np.array2string(np.asarray(bound), threshold=6) for bound in bounds)})"
+    return (
+        f"{name}({', '.join(np.array2string(np.asarray(bound), threshold=6, floatmode='unique') for bound in bounds)})"
+    )
 
 
 class Union(NamedTuple):

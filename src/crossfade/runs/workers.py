@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 from uuid import uuid4
 
@@ -54,10 +55,12 @@ def _packed(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> b
 
 
 def _called(packed: bytes) -> Any:
+    """On a worker, whose output is that of the command: what a model prints there must not stand in its JSON."""
     import cloudpickle
 
-    function, args = cloudpickle.loads(packed)
-    return function(*args)
+    with redirect_stdout(sys.stderr):
+        function, args = cloudpickle.loads(packed)
+        return function(*args)
 
 
 @contextmanager
