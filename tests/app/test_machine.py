@@ -78,15 +78,15 @@ def test_compare(table, tmp_path):
     assert set(found) - set(again) == {"sensitivity", "stored_in", "report"}
 
 
-def test_compare_by_and_rank(table):
+def test_compare_by_and_rank(table, tmp_path):
     shown = run("compare", table, "y ~ x", "y ~ z", "--by", "half", "--json")
     found = strict(shown.stdout)
     assert shown.exit_code == 0 and set(found) - EVERY == documented("comparisons")
     assert [row["name"] for row in found["rows"]] == ["a", "b"] and found["verdicts"] == {"trustworthy": 2}
-    shown = run("rank", table, "y ~ x", "y ~ z", "--json")
+    shown = run("rank", table, "y ~ x", "y ~ z", "--json", "--report", tmp_path / "ranking.html")
     found = strict(shown.stdout)
     assert shown.exit_code == 0 and set(found) - EVERY - {"format"} == documented("ranking")
-    assert found["models"][0] == "y ~ z"
+    assert found["models"][0] == "y ~ z" and found["report"] == str(tmp_path / "ranking.html")
 
 
 @pytest.mark.slow
