@@ -21,7 +21,7 @@ from crossfade.many import seed_of, table_of
 from crossfade.methods.progress import Say, chosen
 from crossfade.runs.made_from import made_from
 from crossfade.runs.plan import in_numbers
-from crossfade.types import CrossfadeError, Estimate, Result
+from crossfade.types import CrossfadeError, Estimate, Float, Int, Result
 
 if TYPE_CHECKING:
     import pandas
@@ -37,8 +37,8 @@ WIDEST = 50.0  # log odds beyond which nothing is looked for
 class Calibration(NamedTuple):
     """Data sets that one of the models made, and what the other said."""
 
-    made_by_2: np.ndarray  # [set], 1 where M2 made the data, 0 where M1 did
-    log_bayes_factor: np.ndarray  # [set]
+    made_by_2: Int[np.ndarray, " set"]  # 1 where M2 made the data, 0 where M1 did
+    log_bayes_factor: Float[np.ndarray, " set"]
     prior: float  # p(M2) before the data
     rows: tuple[dict[str, Any], ...]  # of all data sets, those without an answer too
 

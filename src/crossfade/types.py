@@ -1,4 +1,4 @@
-"""The nouns, all of them but `Path` and `Model` (which need JAX and live in `sampling`).
+"""The nouns, all of them but `Path` and `Model` (which need JAX and live in `paths` and `density`).
 
 This module imports neither JAX nor anything of ours, so that a stored run can be re-analysed and the
 command line can start without waiting for a compiler.
@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+
+# Shapes in types, in jaxtyping's words: for people and type checkers, who make the same of its own.
+from typing import Annotated as Bool  # noqa: F401 - for all modules
+from typing import Annotated as Float
+from typing import Annotated as Int  # noqa: F401
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,9 +63,9 @@ class State(NamedTuple):
 class Trace(NamedTuple):
     """The waist: all that an estimator may know about a run along a path."""
 
-    tau: np.ndarray  # [rung], from 0 to 1, non-decreasing
-    log_ratio: np.ndarray  # [chain, rung, draw]
-    acceptance: np.ndarray  # [chain, rung], mean over the draws of the rung
+    tau: Float[np.ndarray, " rung"]  # from 0 to 1, non-decreasing
+    log_ratio: Float[np.ndarray, "chain rung draw"]
+    acceptance: Float[np.ndarray, "chain rung"]  # mean over the draws of the rung
     equilibrium: bool  # True: K rungs x draws after burn-in; False: N x 1, the state lags behind tau
     extra: dict[str, np.ndarray] = {}  # "theta" and "score" [chain, rung, draw, dimension], if recorded
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossfade.analysis.estimators import estimator as estimator_of
-from crossfade.types import CrossfadeError, Estimate, Trace
+from crossfade.types import CrossfadeError, Estimate, Float, Trace
 
 
 class Replicates(NamedTuple):
@@ -19,7 +19,7 @@ class Replicates(NamedTuple):
     """
 
     value: float
-    left_out: np.ndarray  # [group]
+    left_out: Float[np.ndarray, " group"]
     n_strata: int = 1  # of equally many groups each, one after the other
 
     @property

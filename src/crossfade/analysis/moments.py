@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossfade.types import CrossfadeError, Trace
+from crossfade.types import CrossfadeError, Float, Trace
 
 
 class Moments(NamedTuple):
     """E_tau[r] and Var_tau[r], r = log_ratio: the first two derivatives of log Z with respect to tau."""
 
-    mean: np.ndarray  # [rung]
-    variance: np.ndarray  # [rung]
+    mean: Float[np.ndarray, " rung"]
+    variance: Float[np.ndarray, " rung"]
 
 
 def not_finite(trace: Trace) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln
 
-from crossfade.types import CrossfadeError, Posterior
+from crossfade.types import CrossfadeError, Float, Posterior
 
 LOG_2PI = float(np.log(2 * np.pi))
 BLOCK = 2**21  # numbers in memory at a time
@@ -29,11 +29,11 @@ class Regression(NamedTuple):
     """One model of the table above; equal names are the same coefficient in another regression."""
 
     family: str
-    y: np.ndarray  # [row]
-    design: np.ndarray  # [row, coefficient]
+    y: Float[np.ndarray, " row"]
+    design: Float[np.ndarray, "row coefficient"]
     names: tuple[str, ...]
-    mean: np.ndarray  # [coefficient]
-    precision: np.ndarray  # [coefficient]
+    mean: Float[np.ndarray, " coefficient"]
+    precision: Float[np.ndarray, " coefficient"]
     noise: tuple[float, float] | float | None = None  # gaussian: shape and rate, or the known variance
     notes: tuple[str, ...] = ()  # what was done to the table that it is of, said with the result
     title: str = ""  # its formula

@@ -11,7 +11,7 @@ from crossfade.density.joint import Joint
 from crossfade.doctor.finding import Finding
 from crossfade.sampling.evaluate import values, values_and_slopes
 from crossfade.sampling.starts import spread
-from crossfade.types import Theta
+from crossfade.types import Float, Theta
 
 N_COMPARED = 16  # points at which the gradient is compared with differences
 N_COORDINATES = 50  # that are compared, at most
@@ -25,9 +25,9 @@ class Points(NamedTuple):
 
     density: Density
     where: str  # "prior", "starts" or "posterior"
-    u: np.ndarray  # [point, size], unconstrained
-    value: np.ndarray  # [point]
-    slope: np.ndarray  # [point, size]
+    u: Float[np.ndarray, "point size"]  # unconstrained
+    value: Float[np.ndarray, " point"]
+    slope: Float[np.ndarray, "point size"]
 
     @property
     def kind(self) -> str:

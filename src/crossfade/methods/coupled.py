@@ -15,6 +15,7 @@ from scipy.special import chdtri, gammaln, logsumexp, ndtri
 
 from crossfade.analysis.errors import Replicates
 from crossfade.analysis.weights import weight_share
+from crossfade.types import Float
 
 N_BLOCKS = 16  # each with random numbers of its own: the error comes from their differences
 FIRST_DOF = 8.0  # of the t around a mode, more where there are more coordinates: tails heavier than the posterior's
@@ -36,9 +37,9 @@ class Student(NamedTuple):
     either side as often as its share of the two, so that the density has no step (a split t: Geweke 1989).
     """
 
-    centre: np.ndarray
-    root: np.ndarray
-    widths: np.ndarray  # [2, size], below and above
+    centre: Float[np.ndarray, " size"]
+    root: Float[np.ndarray, "size size"]
+    widths: Float[np.ndarray, "2 size"]  # below and above
     dof: float
 
     def drawn(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,8 +74,8 @@ class Side(NamedTuple):
 class Weighted(NamedTuple):
     """Points of one model and their log weights, log p - log t."""
 
-    points: np.ndarray  # [block, point, size]
-    log_weight: np.ndarray  # [block, point]
+    points: Float[np.ndarray, "block point size"]
+    log_weight: Float[np.ndarray, "block point"]
 
     def log_means(self) -> np.ndarray:
         """log Z by each block alone."""

@@ -14,7 +14,7 @@ from scipy.special import chdtri, gammaln, logsumexp, ndtri
 
 from crossfade.analysis.weights import weight_share
 from crossfade.methods.coupled import LogDensity
-from crossfade.types import Trace
+from crossfade.types import Float, Trace
 
 SMALL = 30  # coordinates up to which a mixture can be fitted to a few thousand points
 N_PIECES = 16  # at first: those that hold too few points are dropped
@@ -28,9 +28,9 @@ PER_DRAW = 4  # points of the mixture beside each draw of the posterior
 class Pieces(NamedTuple):
     """A mixture of Student's t with DOF degrees of freedom."""
 
-    weight: np.ndarray  # [piece]
-    centre: np.ndarray  # [piece, size]
-    root: np.ndarray  # [piece, size, size], lower triangular
+    weight: Float[np.ndarray, " piece"]
+    centre: Float[np.ndarray, "piece size"]
+    root: Float[np.ndarray, "piece size size"]  # lower triangular
 
     def squares(self, points: np.ndarray) -> np.ndarray:
         """Squared distances [n, piece] of points [n, size]."""

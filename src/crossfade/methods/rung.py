@@ -11,15 +11,15 @@ import numpy as np
 from crossfade.analysis.bennett import neighbour_overlaps
 from crossfade.analysis.mixing import mixing
 from crossfade.sampling.hmc import Chains
-from crossfade.types import CrossfadeError, Leg, Trace
+from crossfade.types import CrossfadeError, Float, Leg, Trace
 
 
 class Rung(NamedTuple):
     """Draws at one tau, by halves of the chains."""
 
     tau: float
-    ratio: tuple[np.ndarray, np.ndarray]  # [chain, draw] of log q_1 - log q_0
-    v: tuple[np.ndarray, np.ndarray]  # [chain, draw, union]: the last KEPT of them
+    ratio: tuple[Float[np.ndarray, "chain draw"], Float[np.ndarray, "chain draw"]]  # of log q_1 - log q_0
+    v: tuple[Float[np.ndarray, "chain kept union"], Float[np.ndarray, "chain kept union"]]  # the last of these draws
     chains: tuple[Chains, Chains] | None = None  # None at the ends, whose chains are those of the posteriors
     divergent: float = 0.0  # fraction of trajectories
     undefined: float = 0.0  # fraction of draws at which a log density is NaN; they count as impossible

@@ -24,7 +24,7 @@ from crossfade.density.joint import Joint, opened
 from crossfade.density.model import Model, Prior, describe, log_density
 from crossfade.density.precision import in_float64
 from crossfade.density.rescale import Stretched, checked, no_scale, rescaled_prior, words
-from crossfade.types import Array, CrossfadeError, Estimate, Result, Theta
+from crossfade.types import Array, CrossfadeError, Estimate, Float, Result, Theta
 
 FACTORS = 4.0 ** (np.arange(-6, 7) / 6)  # a quarter to four times, 1 exactly in the middle
 FEWEST = 100  # draws that are possible under the new prior
@@ -37,7 +37,7 @@ class Sensitivity(NamedTuple):
     factors: np.ndarray  # increasing
     scales: tuple[str, ...]  # the new prior in words, at each factor
     estimates: tuple[Estimate, ...]
-    pareto_k: np.ndarray  # [model, factor], of the weights; -inf where nothing changes
+    pareto_k: Float[np.ndarray, "model factor"]  # of the weights; -inf where nothing changes
 
     @property
     def reliable(self) -> np.ndarray:

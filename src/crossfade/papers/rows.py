@@ -23,7 +23,7 @@ from crossfade.sampling.anneal import Schedule, anneal, apart, begin, chain_keys
 from crossfade.sampling.kernel import Kernel
 from crossfade.sampling.ladder import power, sigmoid
 from crossfade.sampling.placed import anneal_together
-from crossfade.types import Array
+from crossfade.types import Array, Float
 
 LADDERS = {"sigmoid": sigmoid, "power": power}
 STANDARD, OPTIMAL, NETI_DIFF, AUTO = "TI-standard", "TI-optimal", "NETI-DIFF", "auto"
@@ -53,7 +53,7 @@ def rows(values: np.ndarray, **about: Any) -> Rows:
 class Runs(NamedTuple):
     """Estimates of log Z_1 - log Z_0 by independent runs, and what one of them cost."""
 
-    values: np.ndarray  # [run]
+    values: Float[np.ndarray, " run"]
     cpu: float  # seconds per run, compilation not counted
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import chdtri, gammaln
 
-from crossfade.types import Array
+from crossfade.types import Array, Float
 
 
 def _xp(values: Any) -> Any:
@@ -25,8 +25,8 @@ def _xp(values: Any) -> Any:
 class Noise(NamedTuple):
     """The random numbers that complete the draws of one end: they belong to the draw, whatever link they go through."""
 
-    normal: np.ndarray  # [chain, draw, p]
-    uniform: np.ndarray  # [chain, draw]
+    normal: Float[np.ndarray, "chain draw p"]
+    uniform: Float[np.ndarray, "chain draw"]
 
     def take(self, chains: Any) -> Noise:
         return Noise(self.normal[chains], self.uniform[chains])
@@ -44,8 +44,8 @@ def noise(seed: tuple[int, ...], n_chains: int, n_draws: int, p: int) -> Noise:
 class Link(NamedTuple):
     """Student's t of some coordinates given the shared ones: centre linear in them, scale root root'."""
 
-    intercept: Array  # [p]
-    slopes: Array  # [p, shared]
+    intercept: Float[Array, " p"]
+    slopes: Float[Array, "p shared"]
     root: Array  # [p, p] lower triangular, or [p] if it is diagonal
     inverse: Array  # of the root
     log_constant: Array

@@ -14,7 +14,7 @@ from crossfade.analysis.errors import Replicates, variance_of
 from crossfade.methods.progress import Say, chosen
 from crossfade.ranking.prior import kind_of, prior_of
 from crossfade.ranking.whole import BY_NAME, Whole
-from crossfade.types import CrossfadeError, Estimate, Theta
+from crossfade.types import CrossfadeError, Estimate, Float, Theta
 
 if TYPE_CHECKING:
     import pandas
@@ -42,9 +42,9 @@ class Ranking(NamedTuple):
     """What `rank` returns: models, best first, with log evidences and the same without each group of draws."""
 
     names: tuple[str, ...]
-    log_evidence: np.ndarray  # [model]; absolute where `absolute`, else relative to one of them
-    left_out: np.ndarray  # [group, model]: without each group of chains or block of points, in all models at once
-    prior: np.ndarray  # [model]: probabilities, of a search among all its models and not only those listed
+    log_evidence: Float[np.ndarray, " model"]  # absolute where `absolute`, else relative to one of them
+    left_out: Float[np.ndarray, "group model"]  # without each group of chains or block of points, in all models at once
+    prior: Float[np.ndarray, " model"]  # probabilities, of a search among all its models and not only those listed
     verdict: str
     reasons: tuple[str, ...]
     missing: dict[str, str]  # models without an answer, and why

@@ -8,14 +8,15 @@ import numpy as np
 
 from crossfade.analysis.errors import Replicates
 from crossfade.ranking.network import Network, Pair, reading
+from crossfade.types import Float
 
 
 class Solved(NamedTuple):
     """Log evidences over that of the first name, and the same without each group; the readings of the tree."""
 
     names: list[str]
-    values: np.ndarray  # [model]
-    left_out: np.ndarray  # [group, model]
+    values: Float[np.ndarray, " model"]
+    left_out: Float[np.ndarray, "group model"]
     readings: dict[Pair, Replicates]
 
     def difference(self, pair: Pair) -> Replicates:

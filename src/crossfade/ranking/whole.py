@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from crossfade.types import Float
+
 Terms = frozenset[str]
 MOST_STEPS = 4000  # of counting models with interactions: ten covariates with all products of two take half
 UNIFORM, BY_SIZE, BY_NAME = "uniform", "size", "by name"  # priors over models
@@ -21,8 +23,8 @@ UNIFORM, BY_SIZE, BY_NAME = "uniform", "size", "by name"  # priors over models
 class Counts(NamedTuple):
     """How many models there are."""
 
-    every: np.ndarray  # [size]: by their number of terms
-    having: dict[str, np.ndarray]  # [size]: those with a term; none where they are too many to count
+    every: Float[np.ndarray, " size"]  # by their number of terms
+    having: dict[str, Float[np.ndarray, " size"]]  # those with a term; none where they are too many to count
 
 
 class TooMany(Exception):

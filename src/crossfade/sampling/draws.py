@@ -21,7 +21,7 @@ from crossfade.sampling.hmc import SEGMENT, Chains, Tuning, advance, begin
 from crossfade.sampling.kept import asked_ahead
 from crossfade.sampling.starts import first_steps, starts
 from crossfade.sampling.warm_up import Past, warmed_up
-from crossfade.types import Array, CrossfadeError
+from crossfade.types import Array, Bool, CrossfadeError, Float
 
 KEPT = ("u", "log_density", "divergent", "slope", "slope_at")  # of what the chains visited
 
@@ -31,11 +31,11 @@ class Draws(NamedTuple):
 
     joint: Joint
     density: Density  # the joint's, kept: compiled programs are found again by what it holds
-    u: np.ndarray  # [chain, draw, size]
-    log_density: np.ndarray  # [chain, draw]
-    divergent: np.ndarray  # [chain, draw]
-    slope: np.ndarray  # [chain, point, size]: gradients of the log density at some of the draws
-    slope_at: np.ndarray  # [chain, point, size]: where, in the coordinates in which the chains move
+    u: Float[np.ndarray, "chain draw size"]
+    log_density: Float[np.ndarray, "chain draw"]
+    divergent: Bool[np.ndarray, "chain draw"]
+    slope: Float[np.ndarray, "chain point size"]  # gradients of the log density at some of the draws
+    slope_at: Float[np.ndarray, "chain point size"]  # where, in the coordinates in which the chains move
     chains: Chains | None = None
     brought: np.ndarray | None = None  # the user's chains [chain, draw, size] before they were cut into pieces
     past: Past | None = None  # of the chains, before the first draw

@@ -24,7 +24,7 @@ from crossfade.density.model import given
 from crossfade.density.precision import in_float64
 from crossfade.density.series import Series, waves
 from crossfade.sampling.starts import spread
-from crossfade.types import Array, Theta
+from crossfade.types import Array, Float, Theta
 
 LOCATION_SCALE = (dist.Normal, dist.StudentT, dist.Cauchy, dist.Laplace, dist.Logistic, dist.Gumbel)
 SERIES = (Series, dist.GaussianRandomWalk)
@@ -43,7 +43,7 @@ class Frame(eqx.Module):
     coordinates: Coordinates
     priors: dict[str, Any]
     matrices: frozenset[str] = eqx.field(static=True)  # those whose scale is a triangular matrix
-    waves: dict[str, np.ndarray]  # [step, wave] of series: theta = waves xi, with xi ~ Normal(loc, scale)
+    waves: dict[str, Float[np.ndarray, "step wave"]]  # of series: theta = waves xi, with xi ~ Normal(loc, scale)
 
     def u_and_jacobian(self, w: Array, away: Array) -> tuple[Array, Array]:
         """u, and log|du/dw|."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from crossfade.types import Array
+from crossfade.types import Array, Float
 
 ATTEMPTS = 3  # all three are refused for about one variate in 10,000 at most, and then a loop goes on
 
@@ -16,9 +16,9 @@ ATTEMPTS = 3  # all three are refused for about one variate in 10,000 at most, a
 class Attempts(NamedTuple):
     """Randomness for gamma variates whose shapes are not known yet."""
 
-    normal: Array  # [ATTEMPTS, size]
-    log_uniform: Array  # [ATTEMPTS, size]
-    log_boost: Array  # [size]
+    normal: Float[Array, "ATTEMPTS size"]
+    log_uniform: Float[Array, "ATTEMPTS size"]
+    log_boost: Float[Array, " size"]
     key: Array
 
 

@@ -20,7 +20,7 @@ from crossfade.sampling.clock import look_at_clock
 from crossfade.sampling.frame import Frame
 from crossfade.sampling.kept import found_or_made
 from crossfade.sampling.starts import FIRST_STEP, spread
-from crossfade.types import Array
+from crossfade.types import Array, Bool, Float
 
 SEGMENT = 25  # steps per call: warm-up and draws come in multiples of it
 DENSE = 256  # coordinates up to which the metric is a full matrix
@@ -42,7 +42,7 @@ class Tuning(NamedTuple):
 
     shift: np.ndarray
     scale: np.ndarray
-    step_size: np.ndarray  # [chain]
+    step_size: Float[np.ndarray, " chain"]
     length: float
 
     @property
@@ -84,13 +84,13 @@ class Chains(NamedTuple):
     """Chains in mid-run: what they sample, where they are, how they move, and how many steps each has made."""
 
     target: Target
-    tau: np.ndarray  # [chain]
+    tau: Float[np.ndarray, " chain"]
     keys: Array
-    w: np.ndarray  # [chain, size]: u, or the coordinates of `frame`
+    w: Float[np.ndarray, "chain size"]  # u, or the coordinates of `frame`
     tuning: Tuning
     n_steps: int = 0
     frame: Frame | None = None
-    away: np.ndarray | None = None  # [size]: how far each coordinate is standardised, with a frame
+    away: Float[np.ndarray, " size"] | None = None  # how far each coordinate is standardised, with a frame
     jumps: np.ndarray | None = None  # coordinates in which the density has steps: they are moved by Metropolis
 
     def with_shorter_steps(self) -> Chains:
@@ -101,11 +101,11 @@ class Chains(NamedTuple):
 class Stretch(NamedTuple):
     """What the chains visited in a stretch of steps: u and its log density, and w with the gradients by it."""
 
-    u: np.ndarray  # [chain, draw, size]
-    log_density: np.ndarray  # [chain, draw]
-    divergent: np.ndarray  # [chain, draw]
-    w: np.ndarray  # [chain, draw, size]: where the chains move; u itself without a frame
-    slope: np.ndarray  # [chain, draw, size]: gradients of the log density of w
+    u: Float[np.ndarray, "chain draw size"]
+    log_density: Float[np.ndarray, "chain draw"]
+    divergent: Bool[np.ndarray, "chain draw"]
+    w: Float[np.ndarray, "chain draw size"]  # where the chains move; u itself without a frame
+    slope: Float[np.ndarray, "chain draw size"]  # gradients of the log density of w
     n_leapfrog: int  # gradients spent per chain
 
     @staticmethod

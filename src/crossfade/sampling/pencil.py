@@ -6,14 +6,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.types import Array, CrossfadeError
+from crossfade.types import Array, CrossfadeError, Float
 
 
 class Pencil(eqx.Module):
     """A_1 = (V V')^-1 and A_2 = (V diag(1/values) V')^-1, so that no rung needs a factorisation of its own."""
 
     vectors: np.ndarray  # V [p, p], or its diagonal [p] where parameters are many
-    values: np.ndarray  # [p], positive
+    values: Float[np.ndarray, " p"]  # positive
 
     def weights(self, tau: Array) -> Array:
         """Eigenvalues of the precision in the basis V."""

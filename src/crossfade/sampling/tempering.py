@@ -19,7 +19,7 @@ from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.hmc import Chains, Tuning
 from crossfade.sampling.hmc import advance as moved
 from crossfade.sampling.starts import drawn, spread
-from crossfade.types import Array, Trace
+from crossfade.types import Array, Bool, Float, Trace
 
 LEAPFROGS = 10  # at most, between two swaps
 N_RUNGS = 16  # before their number is measured
@@ -34,7 +34,7 @@ class Tempered(NamedTuple):
     joint: Joint
     path: Path
     key: Array
-    tau: np.ndarray  # [rung]
+    tau: Float[np.ndarray, " rung"]
     chains: Chains
 
     @property
@@ -45,10 +45,10 @@ class Tempered(NamedTuple):
 class Passage(NamedTuple):
     """What a stretch of steps recorded."""
 
-    log_likelihood: np.ndarray  # [replicate, rung, draw]
-    u: np.ndarray  # [replicate, rung, draw, size]: of all rungs, or of the posterior's alone
-    swapped: np.ndarray  # [step, replicate, gap]
-    rejection: np.ndarray  # [gap], mean over steps
+    log_likelihood: Float[np.ndarray, "replicate rung draw"]
+    u: Float[np.ndarray, "replicate _ draw size"]  # of all rungs, or of the posterior's alone
+    swapped: Bool[np.ndarray, "step replicate gap"]
+    rejection: Float[np.ndarray, " gap"]  # mean over steps
 
     @staticmethod
     def joined(parts: list[Passage]) -> Passage:

@@ -13,7 +13,7 @@ import numpy as np
 from crossfade.density.coordinates import Density
 from crossfade.sampling.draws import Draws
 from crossfade.sampling.frame import Frame, frame_of
-from crossfade.types import Array
+from crossfade.types import Array, Float
 
 WORTH_IT = 0.1  # how far a coordinate must be standardised, for a program of its own
 
@@ -34,8 +34,8 @@ class View(NamedTuple):
     """Draws as they are seen: the model's own coordinates, or those of a frame."""
 
     density: Density | Framed
-    u: np.ndarray  # [chain, draw, size]
-    log_density: np.ndarray  # [chain, draw]
+    u: Float[np.ndarray, "chain draw size"]
+    log_density: Float[np.ndarray, "chain draw"]
 
     def model_point(self, u: np.ndarray) -> np.ndarray:
         """A point [size] in the model's coordinates."""

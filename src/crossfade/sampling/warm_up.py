@@ -11,6 +11,7 @@ from crossfade.density.precision import in_float64
 from crossfade.paths.fit import root_covariance
 from crossfade.sampling.hmc import DENSE, LONGEST, SEGMENT, SHORTEST, Chains, Stretch, Tuning, advance
 from crossfade.sampling.starts import isolated
+from crossfade.types import Float
 
 LOST = 100.0  # log density per coordinate by which a chain that cannot move must be lower than those that can
 N_RESCUES = 12
@@ -25,8 +26,8 @@ N_ROUNDS = 4  # of whitening: one is enough where all chains have met by then an
 class Past(NamedTuple):
     """Where chains were while they warmed up: some places of every window."""
 
-    u: np.ndarray  # [stay, draw, size]
-    log_density: np.ndarray  # [stay, draw]
+    u: Float[np.ndarray, "stay draw size"]
+    log_density: Float[np.ndarray, "stay draw"]
 
     def missed(self, u: np.ndarray, log_density: np.ndarray) -> np.ndarray | None:
         """A place where a chain once stayed that holds mass, and to which no draw u [chain, draw, size] comes near.

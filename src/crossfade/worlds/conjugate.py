@@ -22,7 +22,7 @@ from crossfade.paths.path import Path
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block, Gibbs
 from crossfade.sampling.pencil import Pencil, pencil
-from crossfade.types import Array, Energy, State, Theta
+from crossfade.types import Array, Energy, Float, State, Theta
 from crossfade.worlds.design import LOG_2PI, mix, vector
 
 
@@ -50,11 +50,11 @@ class Regressions(eqx.Module):
     inverse: np.ndarray  # V^-1
     origin: np.ndarray  # minimiser of S_1
     shift: np.ndarray
-    least: np.ndarray  # [2, ...]
-    n: np.ndarray  # [2, ...]
-    log_precision: np.ndarray  # [2, ...]
+    least: Float[np.ndarray, "2 ..."]
+    n: Float[np.ndarray, "2 ..."]
+    log_precision: Float[np.ndarray, "2 ..."]
     gamma: tuple[np.ndarray, np.ndarray]  # shape and rate, each [2, ...]
-    member: np.ndarray | None  # [coefficient, regression], 1 where it belongs; None if there is one regression
+    member: Float[np.ndarray, "coefficient regression"] | None  # 1 where it belongs; None if there is one regression
     known: np.ndarray | None  # the variance, if it is
     names: tuple[str, ...] = eqx.field(static=True)
 

@@ -22,7 +22,7 @@ from crossfade.density.model import Model, NoData
 from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Diagonal, Gibbs, UniformMetropolis
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Float, Theta
 from crossfade.worlds.conjugate import End, Joint, Regressions, TwoBlocks, regression, together
 from crossfade.worlds.design import LOG_2PI, vector
 
@@ -84,7 +84,7 @@ class NetworkLikelihood(eqx.Module):
     x: np.ndarray
     root: np.ndarray  # R of x = Q R, so |x a| = |R a|
     sources: np.ndarray  # columns of R, one per edge: its parent's
-    child: np.ndarray  # [edge, node], 1 where the edge ends
+    child: Float[np.ndarray, "edge node"]  # 1 where the edge ends
     order: tuple[str, ...] = eqx.field(static=True)
     edges: tuple[Edge, ...] = eqx.field(static=True)
 

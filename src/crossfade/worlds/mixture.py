@@ -25,7 +25,7 @@ from crossfade.density.model import Model
 from crossfade.paths.path import named_sharing
 from crossfade.sampling.gamma import Attempts, attempts, gamma_from
 from crossfade.sampling.kernel import Block, Gibbs
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Float, Theta
 from crossfade.worlds.design import LOG_2PI, mix
 
 
@@ -133,7 +133,7 @@ class Part(eqx.Module):
     """One mixture of a pair: its data, priors, and how much of its data it feels at tau."""
 
     y: np.ndarray
-    shares: np.ndarray  # [2], of the likelihood at tau = 0 and at tau = 1
+    shares: Float[np.ndarray, " 2"]  # of the likelihood at tau = 0 and at tau = 1
     mean_precision: np.ndarray
     gamma: np.ndarray  # (shape, rate) of the prior of a precision
     concentration: np.ndarray

@@ -14,7 +14,7 @@ from crossfade.density.model import Model, NoData
 from crossfade.density.regression import Regression
 from crossfade.paths.path import named_sharing
 from crossfade.sampling.kernel import Diagonal, Metropolis
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Float, Theta
 from crossfade.worlds.design import vector
 from crossfade.worlds.glm.laplace import as_regression, hmc, linked
 
@@ -47,7 +47,7 @@ def flips(y: np.ndarray) -> np.ndarray:
 class LogisticLikelihood(eqx.Module):
     """sum log P(y_i | x_i'theta) = -sum log(1 + exp(-s_i x_i'theta)), -s folded into the rows."""
 
-    rows: np.ndarray  # [n, p]
+    rows: Float[np.ndarray, "n p"]
     names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, y: np.ndarray, design: np.ndarray, names: tuple[str, ...]):

@@ -13,7 +13,7 @@ import numpy as np
 from numpyro import distributions as dist
 
 from crossfade.density.model import Model
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Int, Theta
 from crossfade.worlds.design import vector
 from crossfade.worlds.glm.logistic import flips, sum_softplus
 
@@ -34,7 +34,7 @@ class MixedLikelihood(eqx.Module):
 
     flipped: np.ndarray  # -s_i (1, x_i) [n, k]
     signs: np.ndarray  # -s_i [n]
-    group: np.ndarray  # [n], 0 ... G - 1
+    group: Int[np.ndarray, " n"]  # 0 ... G - 1
     names: tuple[str, ...] = eqx.field(static=True)  # of the coefficients
     size: int | None = eqx.field(static=True)  # of every group, if they have one size
 

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from crossfade.density.model import Model
 from crossfade.density.regression import MANY, Regression, near_counts
 from crossfade.sampling.kernel import Cycle
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Float, Theta
 from crossfade.worlds.design import vector
 from crossfade.worlds.glm import laplace
 
@@ -20,7 +20,7 @@ from crossfade.worlds.glm import laplace
 class PoissonLikelihood(eqx.Module):
     """sum y_i x_i'theta - exp(x_i'theta) - log y_i!; the first term needs the data through X'y only."""
 
-    rows: np.ndarray  # [n, p]
+    rows: Float[np.ndarray, "n p"]
     totals: np.ndarray  # X'y [p]
     log_factorials: np.ndarray  # their sum
     # Of very many counts: y, and what `near_counts` has of them, since the terms above would cancel.

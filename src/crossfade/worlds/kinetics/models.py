@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from crossfade.density.model import Model, NoData
 from crossfade.paths.path import Path, direct
-from crossfade.types import Array, CrossfadeError, Theta
+from crossfade.types import Array, CrossfadeError, Float, Theta
 from crossfade.worlds.design import LOG_2PI
 from crossfade.worlds.kinetics.sweep import PrintedSweep, RescalingSweep, Sweep
 from crossfade.worlds.kinetics.union import LARGEST, Union, response
@@ -73,7 +73,7 @@ class Kinetics(eqx.Module):
 
     y: np.ndarray
     own: np.ndarray
-    x: np.ndarray  # [regulator, n]
+    x: Float[np.ndarray, "regulator n"]
     hyper: np.ndarray  # as in Hyper
     regulators: tuple[str, ...] = eqx.field(static=True)
     signs: tuple[int, ...] = eqx.field(static=True)

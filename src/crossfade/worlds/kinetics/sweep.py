@@ -12,7 +12,7 @@ import numpy as np
 from crossfade.paths.path import Path
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Kernel
-from crossfade.types import Array, Energy, State, Theta
+from crossfade.types import Array, Energy, Float, State, Theta
 from crossfade.worlds.design import mix
 from crossfade.worlds.kinetics.union import LARGEST, Gram, Scales, Union, positive_mass
 
@@ -51,12 +51,12 @@ def slice_step(level: Array, place: Array, x: Array, mean: Array) -> Array:
 class Noise(NamedTuple):
     """What a sweep draws ahead."""
 
-    level: Array  # [s]: Exp(1), the heights of the slices
-    place: Array  # [s]: uniform, the new values in them
-    keep: Array  # [2]: uniform^(1/s), for the acceptance of s2 and d2
-    gamma: Array  # [2]: of the shapes of 1 / s2 and 1 / d2
-    log_u: Array  # [1]: log of a uniform, for the acceptance of the constants
-    walk: Array  # [s - 1]: the moves of the constants
+    level: Float[Array, " s"]  # Exp(1), the heights of the slices
+    place: Float[Array, " s"]  # uniform, the new values in them
+    keep: Float[Array, " 2"]  # uniform^(1/s), for the acceptance of s2 and d2
+    gamma: Float[Array, " 2"]  # of the shapes of 1 / s2 and 1 / d2
+    log_u: Float[Array, " 1"]  # log of a uniform, for the acceptance of the constants
+    walk: Float[Array, " s-1"]  # the moves of the constants
     rescale: Array  # [2] or none: a normal, and the log of a uniform
 
     @classmethod

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crossfade.types import Array, Energy, Theta
+from crossfade.types import Array, Bool, Energy, Float, Theta
 from crossfade.worlds.design import LOG_2PI
 
 LARGEST = 1e280  # of s2 and d2: beyond, sums of squares overflow
@@ -53,10 +53,10 @@ class Union(eqx.Module):
 
     y: np.ndarray
     loss: np.ndarray  # minus the gene's own concentration
-    x: np.ndarray  # [regulator, n]
-    inhibits: np.ndarray  # [regulator]
-    fixed: np.ndarray  # [3]: sums of products that do not depend on the constants, of (loss, y), (loss, loss), (y, y)
-    n: np.ndarray  # [2], 0 for an end that has seen no data
+    x: Float[np.ndarray, "regulator n"]
+    inhibits: Bool[np.ndarray, " regulator"]
+    fixed: Float[np.ndarray, " 3"]  # sums of products without the constants, of (loss, y), (loss, loss), (y, y)
+    n: Float[np.ndarray, " 2"]  # 0 for an end that has seen no data
     hyper: np.ndarray  # as in Hyper
     log_constant: np.ndarray  # of the priors of all parameters
     uses: tuple[tuple[int, ...], tuple[int, ...]] = eqx.field(static=True)  # 0 is degradation, j the j-th regulator

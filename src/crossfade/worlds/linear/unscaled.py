@@ -12,17 +12,17 @@ from numpyro import distributions as dist
 
 from crossfade.sampling.gamma import standard_gamma
 from crossfade.sampling.kernel import Block
-from crossfade.types import Array, Theta
+from crossfade.types import Array, Float, Theta
 from crossfade.worlds.design import LOG_2PI, mix, vector
 
 
 class UnscaledCoefficients(Block):
     """theta | s2 ~ N(H^-1 (R_tau / s2 + Q mean), H^-1), H = A_tau / s2 + Q: one Cholesky factor per draw."""
 
-    gram: np.ndarray  # [2, p, p], D_k'D_k
-    moment: np.ndarray  # [2, p], D_k'y
-    precision: np.ndarray  # [2, p]
-    weighted_mean: np.ndarray  # [2, p], precision times mean
+    gram: Float[np.ndarray, "2 p p"]  # D_k'D_k
+    moment: Float[np.ndarray, "2 p"]  # D_k'y
+    precision: Float[np.ndarray, "2 p"]
+    weighted_mean: Float[np.ndarray, "2 p"]  # precision times mean
     names: tuple[str, ...] = eqx.field(static=True)
 
     def noise(self, key: Array, tau: Array) -> Array:
@@ -49,8 +49,8 @@ class UnscaledVariance(Block):
     """1/s2 | theta ~ Gamma(a_tau + n_tau / 2, b_tau + RSS_tau / 2): the prior of theta has no say."""
 
     squares: tuple[Callable[[Theta], Array], Callable[[Theta], Array]]  # RSS of each end
-    shape: np.ndarray  # [2], a + n / 2
-    rate: np.ndarray  # [2], b
+    shape: Float[np.ndarray, " 2"]  # a + n / 2
+    rate: Float[np.ndarray, " 2"]  # b
 
     def _rate(self, theta: Theta, tau: Array) -> Array:
         return mix(tau, self.rate + jnp.stack([rss(theta) for rss in self.squares]) / 2)
