@@ -8,14 +8,13 @@ import pytest
 from assertions import rng
 from linear_pairs import key
 
-from crossfade.analysis.judge import R_HAT
 from crossfade.analysis.mixing import mixing, plain_r_hat
 from crossfade.density.joint import as_joint
 from crossfade.paths.fit import root_covariance
 from crossfade.sampling.anneal import chain_keys
 from crossfade.sampling.draws import warmed
 from crossfade.sampling.hmc import SEGMENT, Stretch, advance, begin
-from crossfade.sampling.warm_up import Past, metric_root, relocated, rescued, warm_up, whiten
+from crossfade.sampling.warm_up import Past, _arrived, metric_root, relocated, rescued, warm_up, whiten
 from crossfade.worlds import linear
 
 
@@ -135,11 +134,20 @@ def test_chains_on_their_way_are_left_alone():
     assert rescued(sampler, Stretch(u, log_density, log_density > 0, u, u, 0)) is None
 
 
+def test_chains_far_below_the_others_have_not_arrived():
+    height = np.random.default_rng(0).normal(0.0, 2.0, (6, SEGMENT))
+    height[2] -= 40.0  # on its way from where a scale is vast
+    height[4] += 9.0  # in the neck of a funnel, where the density is high
+    assert list(_arrived(height)) == [0, 1, 3, 4, 5]
+    assert list(_arrived(height + 40.0 * (np.arange(6) == 2)[:, None])) == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.mark.slow
 def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
     """A polynomial of order 9: its coefficients hang together, and a vague prior of the noise starts far away.
 
-    Of first draws one R-hat in ten is above 1.05, which one depends on the last bits: those are sampled again.
+    R-hat of first draws is 1.01, of one seed in twenty 1.05. It was up to 1.1 where coordinates were chosen by chains
+    that were still on their way, and 6 to 14 after one round.
     """
     joint = as_joint(linear.radiocarbon(9), "M")
 
@@ -147,7 +155,7 @@ def test_chains_that_have_not_met_are_whitened_again(monkeypatch):
         return [mixing(warmed(joint, key(seed), 32).more(100).u).r_hat for seed in range(5)]
 
     met = r_hats()
-    assert np.median(met) < 1.03 and max(met) < R_HAT[1]
+    assert np.median(met) < 1.03 and max(met) < 1.1
     monkeypatch.setattr("crossfade.sampling.warm_up.N_ROUNDS", 1)
     monkeypatch.setattr("crossfade.sampling.warm_up.metric_root", lambda u, slope: root_covariance(u))
     assert np.median(r_hats()) > 1.5  # one round, of draws without their gradients

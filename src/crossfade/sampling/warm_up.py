@@ -65,16 +65,19 @@ def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past | None]:
         if (freed := rescued(chains, seen)) is None:
             break
         chains, seen = advance(freed, 1, gain=0.5, longest=8)
-    chains = whiten(chains, seen)
-    for n_round in range(N_ROUNDS):
+    chains, n_level = whiten(chains, seen), 0
+    for _ in range(N_ROUNDS):
         for window in range(n_windows):
             chains, seen = advance(chains, 2 + 2 * (window >= 1), gain=0.3, longest=16 * 2**window)
             if seen.u.shape[2] <= MOST_COORDINATES:
                 stays.append((seen.u[:, -SEGMENT:].copy(), seen.log_density[:, -SEGMENT:]))
             chains = whiten(chains, seen)
         freed = relocated(chains, seen)
-        if n_round < 2:
+        if (
+            n_level < 2
+        ):  # draws of chains on their way tell little of how to standardise, and those of two rounds enough
             freed = standardised(freed or chains, seen) or freed
+            n_level += _level(seen.log_density)
         chains, seen = advance(freed or chains, 2, gain=0.2)
         if freed is None and _level(seen.log_density) and SHORTEST / np.median(chains.tuning.step_size) < LONGEST / 4:
             break
@@ -85,6 +88,12 @@ def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past | None]:
 def _level(height: np.ndarray) -> bool:
     """Whether no chain [chain, draw] is still on its way up: all visit the same heights, give or take their spread."""
     return bool(height.mean(axis=1).std() < 3 * np.median(height.std(axis=1)))
+
+
+def _arrived(height: np.ndarray) -> np.ndarray:
+    """Chains [chain, draw] that are not far below the others; the median's draws are among them in any case."""
+    mean = height.mean(axis=1)
+    return np.flatnonzero(mean >= np.median(mean) - 3 * np.median(height.std(axis=1)))
 
 
 def rescued(chains: Chains, seen: Stretch) -> Chains | None:
@@ -131,7 +140,9 @@ def standardised(chains: Chains, seen: Stretch) -> Chains | None:
     if chains.frame is None or chains.away is None:
         return None
     half, size = seen.u.shape[1] // 2, seen.u.shape[2]
-    before, away = chains.away, chains.frame.measured(seen.u[:, half:].reshape(-1, size))
+    # a chain on its way from where a scale is vast would tell of a funnel that is not there
+    there = _arrived(seen.log_density[:, half:])
+    before, away = chains.away, chains.frame.measured(seen.u[there, half:].reshape(-1, size))
     if np.abs(away - before).max() < 0.1:
         return None
     w, here = (chains.frame.moved(own, before, away) for own in (seen.w[:, half:].reshape(-1, size), chains.w))
