@@ -73,9 +73,7 @@ def warmed_up(chains: Chains, n_windows: int = 3) -> tuple[Chains, Past | None]:
                 stays.append((seen.u[:, -SEGMENT:].copy(), seen.log_density[:, -SEGMENT:]))
             chains = whiten(chains, seen)
         freed = relocated(chains, seen)
-        if (
-            n_level < 2
-        ):  # draws of chains on their way tell little of how to standardise, and those of two rounds enough
+        if n_level < 2:  # how to standardise is told by two rounds in which all chains have arrived
             freed = standardised(freed or chains, seen) or freed
             n_level += _level(seen.log_density)
         chains, seen = advance(freed or chains, 2, gain=0.2)
